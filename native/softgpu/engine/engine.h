@@ -1,0 +1,129 @@
+/* The engine: PTX text in, results in device memory out. It knows no driver API, no
+ * processes and no files; the driver layer gives it memory through `sg_memory` and gets
+ * faults back as values.
+ *
+ * Threading: a module is immutable after sg_module_create and sg_module_bind, and may be
+ * launched from several threads at once.
+ */
+#ifndef SG_ENGINE_H
+#define SG_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct sg_module sg_module;
+typedef struct sg_kernel sg_kernel;
+
+/* What went wrong, in the engine's own words; the driver layer maps it to CUresult. */
+typedef enum {
+    SG_OK = 0,
+    SG_BAD_PTX,       /* does not parse or verify: CUDA_ERROR_INVALID_PTX */
+    SG_UNSUPPORTED,   /* a form we do not run: CUDA_ERROR_NOT_SUPPORTED, named in the log */
+    SG_NO_MEMORY,     /* host memory, or a device chunk that could not be committed */
+    SG_ILLEGAL_ADDRESS,
+    SG_MISALIGNED,
+    SG_STACK_OVERFLOW,
+    SG_TRAP,          /* trap; or an assertion */
+    SG_TIMEOUT,
+    SG_INVALID_LAUNCH /* block too large, too much shared memory, ... */
+} sg_status;
+
+/* ---- memory, as the driver layer presents it ---- */
+
+typedef struct {
+    uint64_t first;      /* device addresses [first, last) ... */
+    uint64_t last;
+    unsigned char *host; /* ... lie at host[address - first] */
+} sg_range;
+
+typedef struct sg_memory {
+    void *context;
+    /* The mapped range that holds `address`. Returns false where nothing is mapped. The
+     * engine caches the answer for the length of a launch; allocations freed while a kernel
+     * runs are the program's own fault, as on a card. */
+    bool (*find)(void *context, uint64_t address, sg_range *range);
+    /* Before the first store into each 2 MiB chunk of the device (chunk = address >> 21) in a
+     * launch: make sure the chunk is backed. NULL where everything is. False: SG_NO_MEMORY. */
+    bool (*commit)(void *context, uint64_t address);
+} sg_memory;
+
+/* ---- modules ---- */
+
+/* Parse and verify. `log` gets line-numbered messages, NUL-terminated. The text need not be
+ * NUL-terminated and is not kept. */
+sg_status sg_module_create(const char *ptx, size_t length, char *log, size_t log_size, sg_module **module);
+void sg_module_destroy(sg_module *module);
+
+/* Merge several PTX texts into one self-contained text that sg_module_create takes: extern
+ * declarations resolved against definitions of the others, duplicates of .version/.target
+ * dropped, clashing file-local (static) names renamed. *merged is malloc'd. This is cuLink*. */
+sg_status sg_link(const char *const *texts, const size_t *lengths, size_t count, char *log, size_t log_size,
+                  char **merged, size_t *merged_length);
+
+/* Module-scope variables (.global and .const): the driver layer allocates device memory for
+ * each, fills it from `initial` (rest zero), and binds its address. */
+typedef struct {
+    const char *name;
+    size_t size;
+    size_t alignment;
+    bool constant;
+    const unsigned char *initial; /* NULL: all zero; else `size` bytes */
+} sg_variable;
+
+size_t sg_module_variable_count(const sg_module *module);
+sg_variable sg_module_variable(const sg_module *module, size_t index);
+void sg_module_bind(sg_module *module, size_t index, uint64_t address);
+/* After every variable is bound: the bytes of `index` with addresses of other variables
+ * (initialisers such as `.global .u64 p = table;`) filled in. Copies `size` bytes to `out`. */
+void sg_module_image(const sg_module *module, size_t index, unsigned char *out);
+
+size_t sg_module_kernel_count(const sg_module *module);
+const sg_kernel *sg_module_kernel(const sg_module *module, size_t index);
+const sg_kernel *sg_module_kernel_named(const sg_module *module, const char *name);
+
+typedef struct {
+    const char *name;
+    size_t parameter_count;
+    size_t parameter_bytes;        /* of the packed parameter block */
+    uint32_t static_shared_bytes;
+    uint32_t local_bytes;          /* per thread */
+    uint32_t registers;            /* per thread, as a card would count them; an estimate */
+    uint32_t maximum_threads;      /* .maxntid, else 1024 */
+    uint32_t required_threads[3];  /* .reqntid, else 0 */
+    int ptx_version;               /* 80 for 8.0 */
+    int target;                    /* 80 for sm_80 */
+} sg_kernel_info;
+
+sg_kernel_info sg_kernel_describe(const sg_kernel *kernel);
+/* Offset and size of parameter `index` in the packed block. */
+bool sg_kernel_parameter(const sg_kernel *kernel, size_t index, size_t *offset, size_t *size);
+
+/* ---- launches ---- */
+
+typedef struct {
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t dynamic_shared_bytes;
+    const unsigned char *parameters; /* packed, parameter_bytes long */
+    const sg_memory *memory;
+    bool cooperative;                /* all blocks resident: grid-wide barriers are allowed */
+    uint32_t multiprocessors;        /* for %nsmid */
+    uint64_t clock_hz;               /* for %clock64, %globaltimer */
+    uint64_t timeout_ns;             /* 0: none */
+    unsigned worker_threads;         /* at most this many; 1 runs in the caller */
+    void (*print)(void *context, const char *text, size_t length); /* vprintf; may be NULL */
+    void *print_context;
+} sg_launch;
+
+typedef struct {
+    sg_status status;
+    uint64_t address;       /* of the access that failed, where there is one */
+    int line;               /* of the PTX text; 0 unknown */
+    uint64_t instructions;  /* lane-instructions run: the model's measure of busy time */
+    char message[200];
+} sg_result;
+
+sg_status sg_run(const sg_kernel *kernel, const sg_launch *launch, sg_result *result);
+
+#endif

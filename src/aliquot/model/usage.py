@@ -1,0 +1,60 @@
+"""What was used: a ledger as read at one moment, and a lease's sums at its end."""
+
+from dataclasses import dataclass
+
+from aliquot.model.identities import GpuUuid, LeaseId
+from aliquot.model.quantities import Bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSlot:
+    """One process of a share. The numbers are its own words: for display only."""
+
+    pid: int
+    start_time: int
+    pid_namespace: int
+    alive: bool
+    used: tuple[Bytes, ...]
+    """By device of the share."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerDevice:
+    used: Bytes
+    peak: Bytes
+    byte_seconds: float
+    denied: int
+    """Allocations refused at the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    devices: tuple[LedgerDevice, ...]
+    slots: tuple[LedgerSlot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One share of one lease, from ``held_at`` to its end (or to now while it lives).
+
+    Memory and compute are metered apart. What was not measured (no governor) is None.
+    """
+
+    lease: LeaseId
+    gpu: GpuUuid
+    wall_ns: int
+    leased_bytes: Bytes | None
+    leased_compute: int
+    peak_bytes: Bytes | None = None
+    mean_bytes: float | None = None
+    denied: int | None = None
+
+    @property
+    def byte_seconds(self) -> float | None:
+        """Leased bytes times wall seconds."""
+        return None if self.leased_bytes is None else self.leased_bytes * self.wall_ns / 1e9
+
+    @property
+    def compute_seconds(self) -> float:
+        """Reserved GPU-seconds: the share's part of one GPU times wall seconds."""
+        return self.leased_compute * self.wall_ns / 1e12
