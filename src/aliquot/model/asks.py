@@ -97,12 +97,16 @@ class Alternative:
     amount: Amount
     count: int = 1
     model: str | None = None
+    """Words of the card's name joined by dashes, such as ``RTX-4090``."""
+    exact: bool = False
+    """``!`` after the model: no variant of it, such as a ``RTX 4090 D``."""
 
     def __str__(self) -> str:
         count = f"{self.count}x" if self.count != 1 else ""
-        if self.model is not None and self.amount.whole:
-            return f"{count}{self.model}"
-        return f"{count}{self.model}:{self.amount}" if self.model is not None else f"{count}{self.amount}"
+        if self.model is None:
+            return f"{count}{self.amount}"
+        model = f"{self.model}!" if self.exact else self.model
+        return f"{count}{model}" if self.amount.whole else f"{count}{model}:{self.amount}"
 
 
 @dataclass(frozen=True, slots=True)

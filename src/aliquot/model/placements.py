@@ -39,6 +39,8 @@ class Fit(Enum):
     """This vendor's cards are not cut."""
     NOT_ENFORCEABLE = "not-enforceable"
     """The isolation asked for cannot be had here."""
+    MIG = "mig"
+    """In MIG mode: CUDA finds no device on the card itself, so it is neither cut nor leased whole."""
 
     @property
     def passes(self) -> bool:

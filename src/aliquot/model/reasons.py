@@ -100,7 +100,7 @@ class Reason(Enum):
         "all-unhealthy",
         5,
         "No healthy, open GPU would fit",
-        "Each GPU that is large enough is cordoned, unhealthy or lost.",
+        "Each GPU that is large enough is cordoned, unhealthy, lost or in MIG mode.",
         "`aliquot gpus -o wide` says what is wrong with each.",
     )
     NAME_TAKEN = (
