@@ -1,0 +1,28 @@
+"""Software GPUs on disk: make them, list them, remove them.
+
+What lives here: the profiles (the figures of real cards, as data), the folder of a device
+and its life. What may be imported: ``model`` and the standard library. What never: NVML,
+the inventory (``node`` passes in what must not clash and who is busy), a clock or a source
+of randomness (both come in as arguments). What runs a program lies in ``native/softgpu``.
+
+A device is a folder named by its UUID; it exists when the folder does, and is whole or not
+there at all: it is made under a dotted name and renamed, and removed the other way round.
+"""
+
+from aliquot.softgpu.creating import create
+from aliquot.softgpu.devices import SoftGpu, list_devices
+from aliquot.softgpu.libraries import environment, library_folder
+from aliquot.softgpu.profile import Profile, profile_names, read_profile
+from aliquot.softgpu.removing import remove
+
+__all__ = [
+    "Profile",
+    "SoftGpu",
+    "create",
+    "environment",
+    "library_folder",
+    "list_devices",
+    "profile_names",
+    "read_profile",
+    "remove",
+]

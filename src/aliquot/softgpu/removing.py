@@ -1,0 +1,100 @@
+"""Removing a software GPU, unless somebody is on it."""
+
+import errno
+import fcntl
+import os
+import shutil
+import struct
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from aliquot.model import AliquotError, GpuUuid, Reason
+from aliquot.softgpu.devices import SoftGpu, list_devices
+
+_WHOLE_FILE = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+_SHORTEST_PREFIX = 4
+
+
+def remove(root: Path, selector: str, *, busy: Mapping[GpuUuid, Collection[int]] | None = None) -> SoftGpu:
+    """Remove the one device that ``selector`` names, and return what it was.
+
+    selector: a UUID or the first letters of one (with or without ``GPU-``), or a PCI bus id.
+    Never a number: ordinals differ between lists. A broken device is removed like a sound one.
+    busy: pids of the processes on each device, where the caller knows them; they are named in
+    the refusal. Whether or not it knows, the locks that the software GPU's driver holds on
+    ``state`` while a process lives are looked at here.
+
+    Raises AliquotError: NOT_FOUND, AMBIGUOUS, SOFTGPU_BUSY, FILES_UNWRITABLE.
+    """
+    device = _the_one(list_devices(root), selector)
+    pids = tuple((busy or {}).get(device.uuid, ()))
+    if pids:
+        raise _busy(device, pids)
+    gone = root / f".gone-{device.folder.name}"
+    try:
+        with _nobody_on(device):
+            os.rename(device.folder, gone)  # noqa: PTH104 - the step that makes it not exist
+        gone.unlink() if gone.is_symlink() else shutil.rmtree(gone)
+    except OSError as error:
+        raise AliquotError(
+            Reason.FILES_UNWRITABLE,
+            f"{error.filename or device.folder} cannot be removed: {error.strerror or error}",
+            next=[(f"ls -la {root}", "shows whose it is")],
+        ) from error
+    return device
+
+
+@contextmanager
+def _nobody_on(device: SoftGpu) -> Iterator[None]:
+    """Hold all of ``state`` locked, so that no process can come onto the device meanwhile."""
+    try:
+        descriptor = os.open(device.folder / "state", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        yield  # broken: without the file nobody can be on it
+        return
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _WHOLE_FILE)
+    except OSError as error:
+        os.close(descriptor)
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            raise _busy(device, ()) from None
+        raise
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _the_one(devices: tuple[SoftGpu, ...], selector: str) -> SoftGpu:
+    exact = [one for one in devices if selector in (one.uuid, one.folder.name, one.pci_id)]
+    found = exact or [one for one in devices if _matches(one, selector)]
+    if len(found) == 1:
+        return found[0]
+    facts = [f"{one.uuid}  {one.name or one.fault}" for one in found or devices]
+    if found:
+        raise AliquotError(
+            Reason.AMBIGUOUS, f"{selector!r} is the start of several software GPUs", facts=facts
+        )
+    raise AliquotError(
+        Reason.NOT_FOUND,
+        f"there is no software GPU {selector!r}: write a UUID, at least {_SHORTEST_PREFIX} letters of "
+        "its start, or a PCI bus id",
+        facts=facts,
+        next=[("aliquot softgpu list", "shows those there are")],
+    )
+
+
+def _matches(device: SoftGpu, selector: str) -> bool:
+    start = selector.casefold().removeprefix("gpu-")
+    return len(start) >= _SHORTEST_PREFIX and device.uuid.casefold().removeprefix("gpu-").startswith(start)
+
+
+def _busy(device: SoftGpu, pids: Collection[int]) -> AliquotError:
+    who = f"process {', '.join(map(str, sorted(pids)))}" if pids else "a process"
+    return AliquotError(
+        Reason.SOFTGPU_BUSY,
+        f"{device.name or device.uuid} is in use by {who}",
+        facts=[f"{device.uuid}  {device.pci_id or ''}".rstrip()],
+        next=[("aliquot gpus -o wide", "names the processes")],
+    )
