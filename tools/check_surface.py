@@ -1,0 +1,49 @@
+"""Refuse a header whose functions are not all classified in native/cuda.
+
+    tools/check_surface.py INCLUDE_FOLDER
+
+Prints one line for each symbol that the headers have and the table lacks or leaves
+unclassified, that the table refuses without a reason, or whose version is not known. Exit 1
+when there is one: a function that nobody looked at might hand out memory past a share.
+"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from generate_surface import CUDA_TABLE, NVML_TABLE, Symbol, cuda_symbols, nvml_symbols, read_table
+
+CLASSES = {"pass", "account", "limit", "virtualise", "refuse"}
+
+
+def faults(symbols: list[Symbol], table: Mapping[str, Mapping[str, str]]) -> list[str]:
+    found = []
+    for symbol in symbols:
+        row = table.get(symbol.symbol)
+        if row is None:
+            found.append(f"{symbol.symbol}: in the header, not in the table")
+        elif row["class"] not in CLASSES:
+            found.append(f"{symbol.symbol}: class {row['class']!r}, expected one of {sorted(CLASSES)}")
+        elif row["class"] != "pass" and row["why"] == "-":
+            found.append(f"{symbol.symbol}: class {row['class']} without a reason")
+        elif row["parameters"] != symbol.parameters:
+            found.append(f"{symbol.symbol}: parameters changed to ({symbol.parameters})")
+        if symbol.version == 0:
+            found.append(f"{symbol.symbol}: no version known; name it in generate_surface.UNDATED")
+    return found
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    folder = Path(sys.argv[1])
+    found = faults(cuda_symbols(folder), read_table(CUDA_TABLE))
+    found += faults(nvml_symbols(folder), read_table(NVML_TABLE))
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
