@@ -27,7 +27,8 @@ PLAIN = {
 CONSTANTS = ("version", "minimum_reader", "devices_max", "slots_max", "uuid_bytes", "lease_bytes")
 FIELD_CLASS = '''
 
-class Field(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Field:
     offset: int
     code: str
     """Of `struct`, little-endian; empty for an array of records."""
@@ -103,7 +104,7 @@ def header(layout: dict[str, Any]) -> Iterator[str]:
 
 def module(layout: dict[str, Any]) -> Iterator[str]:
     yield f'"""Offsets of the share\'s files.\n\n{NOTICE}\n"""\n'
-    yield "from typing import Final, NamedTuple\n"
+    yield "from dataclasses import dataclass\nfrom typing import Final\n"
     for name in CONSTANTS:
         yield f"{name.upper()}: Final = {layout[name]}"
     for name, magic in layout["magic"].items():
