@@ -1,0 +1,66 @@
+"""How a share gets in: from a lease to the edits of a process or a container, and their forms.
+
+What lives here: what must change for a program to find its share (``process_edits``,
+``container_edits``), and the ways to say it (a child's environment, a CDI specification, options
+of an engine's ``run``, text to paste), reading and rewriting the user's own container command,
+and asking an engine what it is. What may be imported: ``aliquot.model`` and the standard library.
+What never: another stage; starting the user's program (``node`` does that).
+
+Pure, but for the functions that say so: ``probe``, ``containers_of`` and ``image_environment``
+run an engine's client; ``write_cdi_spec``, ``remove_cdi_spec``, ``listed_cdi_specs`` and
+``writable_cdi_folder`` touch a CDI folder.
+"""
+
+from aliquot.injection.cdi import (
+    cdi_device,
+    cdi_spec,
+    listed_cdi_specs,
+    remove_cdi_spec,
+    spec_path,
+    writable_cdi_folder,
+    write_cdi_spec,
+)
+from aliquot.injection.child_environment import child_environment
+from aliquot.injection.command_line import ContainerCommand
+from aliquot.injection.container_edits import container_edits
+from aliquot.injection.containers import ContainerState, containers_of, image_environment
+from aliquot.injection.engine import Client, Engine, EngineKind
+from aliquot.injection.flags import LABEL, cdi_flags, flags
+from aliquot.injection.forms import Forms, forms
+from aliquot.injection.probe import probe
+from aliquot.injection.process_edits import process_edits
+from aliquot.injection.recognise import container_command
+from aliquot.injection.rewrite import Rewritten, image_of, rewrite
+from aliquot.injection.share_folder import TENANT_SHARE, ShareFolder
+
+__all__ = [
+    "LABEL",
+    "TENANT_SHARE",
+    "Client",
+    "ContainerCommand",
+    "ContainerState",
+    "Engine",
+    "EngineKind",
+    "Forms",
+    "Rewritten",
+    "ShareFolder",
+    "cdi_device",
+    "cdi_flags",
+    "cdi_spec",
+    "child_environment",
+    "container_command",
+    "container_edits",
+    "containers_of",
+    "flags",
+    "forms",
+    "image_environment",
+    "image_of",
+    "listed_cdi_specs",
+    "probe",
+    "process_edits",
+    "remove_cdi_spec",
+    "rewrite",
+    "spec_path",
+    "writable_cdi_folder",
+    "write_cdi_spec",
+]
