@@ -1,0 +1,36 @@
+"""``aliquot doctor``."""
+
+from aliquot.cli.options import list_options
+from aliquot.cli.output.choices import Choice
+from aliquot.cli.program import command as declare
+from aliquot.model import AliquotError, Reason
+
+
+@declare(
+    "doctor",
+    examples=[
+        ("aliquot doctor", "checks all, changes nothing"),
+        ("aliquot doctor --where 'ok=no' -o json", "only what fails"),
+    ],
+)
+@list_options
+def command(choice: Choice) -> None:
+    """Exit code 7 where a check failed, whatever of them is shown."""
+    from aliquot.cli.output.choices import chosen, show_list
+    from aliquot.cli.output.streams import out
+    from aliquot.cli.views.checks import CHECKS, check_lines
+    from aliquot.node import open_machine
+
+    checks = open_machine().checks()
+    if choice.form == "table":
+        kept = chosen(CHECKS, checks, choice, now=0)
+        if kept:
+            out("\n".join(check_lines(kept)))
+    else:
+        show_list(CHECKS, checks, choice)
+    failed = [check for check in checks if check.ok is False]
+    if failed:
+        raise AliquotError(
+            Reason.CHECK_FAILED,
+            f"{len(failed)} of {len(checks)} checks failed: {', '.join(check.name for check in failed)}",
+        )

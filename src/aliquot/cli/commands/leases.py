@@ -1,0 +1,32 @@
+"""``aliquot leases``."""
+
+import click
+
+from aliquot.cli.options import Moment, list_options
+from aliquot.cli.output.choices import Choice
+from aliquot.cli.program import command as declare
+
+
+@declare(
+    "leases",
+    examples=[
+        ("aliquot leases", ""),
+        ("aliquot leases -l user=alice -q | xargs aliquot release", "give all of alice's back"),
+        ("aliquot leases --ended --since 7d --sort -memory -n 5", "the largest of the week"),
+    ],
+)
+@click.option("--ended", is_flag=True, help="Those that have ended, instead of the live ones.")
+@click.option("--all", "everything", is_flag=True, help="Live and ended.")
+@click.option("--since", type=Moment(), metavar="WHEN", help="With --ended or --all: 7d, 2026-11-30.")
+@list_options
+def command(choice: Choice, ended: bool, everything: bool, since: int | None) -> None:
+    """A lease whose holder is gone is given back before the list is made."""
+    from aliquot.cli.output.choices import show_list
+    from aliquot.cli.views.leases import LEASES, lease_rows
+    from aliquot.node import open_machine
+
+    machine = open_machine()
+    leases = machine.leases(ended=ended or everything, since=since)
+    if ended and not everything:
+        leases = tuple(lease for lease in leases if not lease.state.live)
+    show_list(LEASES, lease_rows(leases, machine.look()), choice)

@@ -1,0 +1,149 @@
+"""``aliquot softgpu create|list|remove|env``."""
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from aliquot.cli.options import form_option, list_options
+from aliquot.cli.output.choices import Choice
+from aliquot.cli.program import Command, Group, usage_error
+from aliquot.cli.registry import COMMANDS
+
+if TYPE_CHECKING:
+    from aliquot.model import Bytes
+
+_PROFILE = re.compile(r"(?:(?P<count>\d{1,3})\s*[xX×]\s*)?(?P<profile>[A-Za-z][A-Za-z0-9_-]*)")
+
+
+class _SoftGpu(Group):
+    examples = (
+        ("aliquot softgpu create T4", "one software GPU"),
+        ("aliquot softgpu list", ""),
+        ("aliquot softgpu remove all", ""),
+    )
+
+
+@click.group(
+    "softgpu",
+    cls=_SoftGpu,
+    help=COMMANDS["softgpu"].summary
+    + """
+
+A software GPU runs real CUDA programs (PTX, as numba-cuda makes it) on the CPU. It is found in
+every shell until removed. It is not NVIDIA's driver: PyTorch and CuPy need a real GPU.""",
+)
+def command() -> None:
+    pass
+
+
+@command.command(
+    "create",
+    cls=Command,
+    help="Create software GPUs.",
+    examples=[
+        ("aliquot softgpu create T4", ""),
+        ("aliquot softgpu create 2xA100 T4", "three of two kinds"),
+        ("aliquot softgpu create H100 --memory 2GiB", "smaller than the card it is named for"),
+    ],
+)
+@click.argument("profiles", nargs=-1, required=True, metavar="[Nx]PROFILE…")
+@click.option("--memory", metavar="SIZE", help="Memory of each, such as 2GiB; default: the card's.")
+@click.option("-q", "--quiet", is_flag=True, help="UUIDs only.")
+def create(profiles: tuple[str, ...], memory: str | None, quiet: bool) -> None:
+    from aliquot.cli.output.streams import out
+    from aliquot.model import format_bytes
+    from aliquot.node import open_machine
+
+    wanted = [_profile(text) for text in profiles]
+    size = None if memory is None else _memory(memory)
+    machine = open_machine()
+    for count, profile in wanted:
+        for gpu in machine.softgpu_create(profile, count=count, memory=size):
+            line = gpu.uuid if quiet else f"{gpu.uuid}  {gpu.name}  {format_bytes(gpu.memory)}"
+            out(line)
+
+
+@command.command(
+    "list", cls=Command, help="List the software GPUs.", examples=[("aliquot softgpu list -o wide", "")]
+)
+@list_options
+def list_(choice: Choice) -> None:
+    from dataclasses import replace
+
+    from aliquot.cli.output.choices import show_list
+    from aliquot.cli.views.gpus import GPUS, gpu_rows
+    from aliquot.model import Vendor
+    from aliquot.node import open_machine
+
+    machine = open_machine()
+    snapshot = machine.look()
+    ours = replace(snapshot, gpus=tuple(gpu for gpu in snapshot.gpus if gpu.vendor is Vendor.SOFTWARE))
+    empty = replace(GPUS, empty="no software GPU; `aliquot softgpu create T4` makes one")
+    show_list(empty, gpu_rows(ours, machine.leases()), choice)
+
+
+@command.command(
+    "remove",
+    cls=Command,
+    help="Remove software GPUs that nothing uses.",
+    examples=[
+        ("aliquot softgpu remove GPU-5f3a12bc", "by the beginning of its UUID"),
+        ("aliquot softgpu remove all", ""),
+    ],
+)
+@click.argument("which", nargs=-1, required=True, metavar="UUID…|all")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing.")
+def remove(which: tuple[str, ...], quiet: bool) -> None:
+    from aliquot.cli.output.streams import say
+    from aliquot.node import open_machine
+
+    machine = open_machine()
+    for selector in which:
+        removed = machine.softgpu_remove(selector)
+        if not quiet:
+            for gpu in removed:
+                say(f"removed {gpu.uuid}  {gpu.name}")
+
+
+@command.command(
+    "env",
+    cls=Command,
+    help="Print what a program needs to use the software GPUs without a lease.",
+    examples=[('eval "$(aliquot softgpu env)"', "this shell sees them whole: no share, no limit")],
+)
+@form_option("json", "yaml")
+def env(form: str) -> None:
+    import shlex
+
+    from aliquot.cli.output.documents import as_json, as_yaml, document
+    from aliquot.cli.output.streams import out
+    from aliquot.node import open_machine
+
+    variables = open_machine().softgpu_environment()
+    if form == "text":
+        for name, value in variables.items():
+            out(f"export {name}={shlex.quote(value)}")
+        return
+    body = document("Environment", {"env": dict(variables)})
+    out(as_json(body) if form == "json" else as_yaml(body))
+
+
+def _profile(text: str) -> tuple[int, str]:
+    match = _PROFILE.fullmatch(text)
+    if match is None or match["count"] == "0":
+        raise usage_error(
+            f"{text!r} is not [Nx]PROFILE", steps=[("aliquot softgpu create 2xT4", "an example")]
+        )
+    return int(match["count"] or 1), match["profile"]
+
+
+def _memory(text: str) -> "Bytes":
+    """A size in the grammar of SPEC; a part of a card that is not there yet means nothing."""
+    from aliquot.ask import parse
+
+    alternatives = parse(text).alternatives
+    size = alternatives[0].amount.bytes
+    if size is None or len(alternatives) != 1 or str(alternatives[0]) != str(alternatives[0].amount):
+        raise usage_error(f"--memory {text!r}: write a size such as 2GiB")
+    return size

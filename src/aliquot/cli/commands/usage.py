@@ -1,0 +1,48 @@
+"""``aliquot usage``."""
+
+import click
+
+from aliquot.cli.options import Moment, list_options
+from aliquot.cli.output.choices import Choice
+from aliquot.cli.program import command as declare
+
+
+@declare(
+    "usage",
+    examples=[
+        ("aliquot usage --since 7d", "by lease"),
+        ("aliquot usage --by user --since 2026-11-01 -o csv", "for a bill"),
+    ],
+)
+@click.option(
+    "--by",
+    type=click.Choice(["lease", "command", "user"]),
+    default="lease",
+    metavar="WHAT",
+    help="lease (default), command or user.",
+)
+@click.option("--since", type=Moment(), metavar="WHEN", help="7d, 2026-11-30; default: all there is.")
+@click.option("--until", type=Moment(), metavar="WHEN", help="The same; default: now.")
+@list_options
+def command(choice: Choice, by: str, since: int | None, until: int | None) -> None:
+    """Memory and compute apart. Below them the cards: leased plus unleased is exactly the card."""
+    from aliquot.cli.output.choices import show_list
+    from aliquot.cli.output.durations import format_time
+    from aliquot.cli.program import usage_error
+    from aliquot.cli.views.usage import USAGE, coverage_items, coverage_lines
+    from aliquot.node import open_machine
+
+    if since is not None and until is not None and since > until:
+        raise usage_error("--since lies after --until")
+    report = open_machine().usage(by=by, since=since, until=until)
+    more = {
+        "by": by,
+        "since": None if report.since is None else format_time(report.since),
+        "until": None if report.until is None else format_time(report.until),
+        "coverage": coverage_items(report.coverage),
+    }
+    show_list(USAGE, report.rows, choice, more=more)
+    if choice.for_people and report.coverage:
+        from aliquot.cli.output.streams import out, width
+
+        out("\n".join(["", *coverage_lines(report.coverage, width=width())]))

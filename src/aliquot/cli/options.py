@@ -1,0 +1,227 @@
+"""Arguments and options that mean the same in every command that has them."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from aliquot.cli.output.choices import FORMS, Choice
+from aliquot.cli.output.durations import parse_duration
+from aliquot.cli.program import usage_error
+from aliquot.model import AliquotError, Ask, Isolation, PlacementPolicy, Policy, Reason
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.shell_completion import CompletionItem
+
+    _Nanoseconds = click.ParamType[int]
+    _Text = click.ParamType[str]
+else:  # generic since click 8.5 only
+    _Nanoseconds = _Text = click.ParamType
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class Duration(_Nanoseconds):
+    """``2h``, ``90m``, ``7d`` → nanoseconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Moment(_Nanoseconds):
+    """A span back from now (``7d``) or a time (``2026-11-30``, ``2026-11-30T12:00``; UTC) → nanoseconds."""
+
+    name = "moment"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        if value[:4].isdigit() and value[4:5] == "-":
+            return self._time(value, param, ctx)
+        try:
+            return time.time_ns() - parse_duration(value)
+        except ValueError as error:
+            self.fail(f"{error}, or a time such as 2026-11-30T12:00", param, ctx)
+
+    def _time(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from datetime import UTC, datetime
+
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is no time; write 2026-11-30 or 2026-11-30T12:00", param, ctx)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return int(moment.timestamp()) * 1_000_000_000
+
+
+class LeaseIdentity(_Text):
+    """A lease's id or name, completed from the book."""
+
+    name = "lease"
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's face
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> "list[CompletionItem]":
+        from click.shell_completion import CompletionItem
+
+        from aliquot.node import open_machine
+
+        try:
+            leases = open_machine().leases()
+        except Exception:  # a shell that completes has nowhere to show an error
+            return []
+        return [
+            CompletionItem(lease.id, help=lease.name or lease.ask)
+            for lease in leases
+            if lease.id.startswith(incomplete)
+        ]
+
+
+def list_options(function: _Function) -> _Function:
+    """``-o -l --where --sort -n -q`` as one ``choice``."""
+
+    def gathered(**values: Any) -> Any:
+        form, quiet = values.pop("form"), values.pop("quiet")
+        choice = Choice(
+            form="name" if quiet else form,
+            labels=values.pop("labels"),
+            where=values.pop("where"),
+            sort=values.pop("sort"),
+            limit=values.pop("limit"),
+        )
+        return function(choice=choice, **values)
+
+    gathered.__doc__ = function.__doc__
+    gathered.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
+    for option in reversed(
+        (
+            click.option(
+                "-o",
+                "--output",
+                "form",
+                type=click.Choice(FORMS),
+                default="table",
+                metavar="FORM",
+                help=f"{'|'.join(FORMS)}.",
+            ),
+            click.option("--json", "form", flag_value="json", hidden=True),
+            click.option(
+                "-l", "labels", multiple=True, metavar="KEY=VALUE", help="Only what has it; again for more."
+            ),
+            click.option("--where", metavar="CONDITION", help="Such as 'free>=10GiB and util<20%'."),
+            click.option("--sort", metavar="COLUMN", help="Smallest first; -COLUMN for largest first."),
+            click.option("-n", "limit", type=click.IntRange(min=0), metavar="N", help="At most N rows."),
+            click.option("-q", "--quiet", is_flag=True, help="Names only, as -o name."),
+        )
+    ):
+        option(gathered)
+    return gathered  # type: ignore[return-value]
+
+
+def form_option(*forms: str, default: str = "text") -> Callable[[_Function], _Function]:
+    """``-o`` of a command that shows one thing."""
+    return click.option(
+        "-o",
+        "--output",
+        "form",
+        type=click.Choice((default, *forms)),
+        default=default,
+        metavar="FORM",
+        help=f"{'|'.join((default, *forms))}.",
+    )
+
+
+def ask_options(function: _Function) -> _Function:
+    """``--policy --isolation``: what belongs to an ask and not to its SPEC."""
+    for option in (
+        click.option(
+            "--isolation",
+            type=click.Choice([isolation.value for isolation in Isolation]),
+            metavar="LEVEL",
+            help="At least hard|firm|soft|advisory; without it any.",
+        ),
+        click.option(
+            "--policy",
+            type=click.Choice([policy.value for policy in Policy]),
+            metavar="POLICY",
+            help="Idle compute of others: fair (use it), cap, priority.",
+        ),
+    ):
+        option(function)
+    return function
+
+
+placement_option = click.option(
+    "--placement",
+    type=click.Choice([policy.value for policy in PlacementPolicy]),
+    default=PlacementPolicy.PACK.value,
+    metavar="WHERE",
+    help="pack (keep large holes; default) or spread.",
+)
+
+
+def asked(spec: str | None, *, policy: str | None, isolation: str | None, file: str | None = None) -> Ask:
+    """The ask that ``SPEC`` or ``-f FILE`` states, with ``--policy`` and ``--isolation`` over it."""
+    from dataclasses import replace
+
+    from aliquot.ask import parse
+
+    if (spec is None) == (file is None):
+        raise usage_error(
+            "give a SPEC or -f FILE" + (", not both" if spec is not None else ""),
+            steps=[("aliquot plan 10GiB@25%", "a SPEC"), ("aliquot plan 10GiB@25% -o yaml", "makes a FILE")],
+        )
+    ask = parse(spec) if spec is not None else read_ask(file or "-")
+    if policy is not None:
+        ask = replace(ask, policy=Policy(policy))
+    return ask if isolation is None else replace(ask, isolation=Isolation(isolation))
+
+
+def read_ask(file: str) -> Ask:
+    """The ask in ``file`` (``-`` is stdin); ``AliquotError`` (bad-file) where it is none."""
+    import sys
+    from pathlib import Path
+
+    from aliquot.ask import from_document
+
+    try:
+        data = sys.stdin.buffer.read(_LARGEST_FILE + 1) if file == "-" else _head(Path(file))
+        text = data.decode("utf-8")
+    except OSError as error:
+        raise AliquotError(Reason.BAD_FILE, f"{file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise AliquotError(Reason.BAD_FILE, f"{file} is not text (UTF-8)") from error
+    if len(data) > _LARGEST_FILE:
+        raise AliquotError(Reason.BAD_FILE, f"{file} is larger than {_LARGEST_FILE >> 10} KiB; no Ask is")
+    return from_document(text, source="stdin" if file == "-" else file)
+
+
+_LARGEST_FILE = 1 << 20
+
+
+def _head(path: "Path") -> bytes:
+    with path.open("rb") as file:
+        return file.read(_LARGEST_FILE + 1)
+
+
+def lease_name(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Callback of ``--name``."""
+    from aliquot.model import is_lease_name
+
+    if value is not None and not is_lease_name(value):
+        raise usage_error(f"--name {value!r}: a letter, then up to 62 of A-Z a-z 0-9 _ . -")
+    return value

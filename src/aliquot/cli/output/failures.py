@@ -1,0 +1,110 @@
+"""Errors, in one shape for people and one for programs.
+
+People, on stderr::
+
+    ✗ No room for 20GiB@50% on node a   [no-room]
+      gpu0  H100  free 12 of 80GiB   compute free 40%   short 8GiB, 10%
+      try   aliquot plan 12GiB@40%     fits now on gpu0
+      or    aliquot release k3m9x      ends the lease of alice
+
+Programs, on stdout where they asked for JSON: the same code, facts and next commands, and
+the numbers of every GPU that was looked at.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from aliquot.cli.output.documents import document
+from aliquot.cli.output.streams import printable, styled
+from aliquot.cli.output.tables import aligned
+from aliquot.model import AliquotError, Considered, Fit, format_bytes, format_compute
+
+
+def failure_lines(error: AliquotError) -> list[str]:
+    """The lines for people."""
+    first, *rest = error.message.splitlines() or [error.reason.title]
+    cross = styled("✗", "red", sys.stderr)
+    code = styled(f"[{error.reason.code}]", "dim", sys.stderr)
+    facts = [*rest, *error.facts] or considered_lines(error.considered)
+    return [
+        f"{cross} {printable(first)}   {code}",
+        *(f"  {printable(line.rstrip())}" for fact in facts for line in fact.splitlines()),
+        *next_lines(error.next),
+    ]
+
+
+def next_lines(steps: Sequence[tuple[str, str]]) -> list[str]:
+    """``try …`` and ``or …``, the commands aligned with what they do."""
+    rows = [
+        ("try " if index == 0 else "or ", printable(command), printable(meaning))
+        for index, (command, meaning) in enumerate(steps)
+    ]
+    return [f"  {line}" for line in aligned(rows)]
+
+
+def failure_document(error: AliquotError, exit_code: int) -> dict[str, object]:
+    return document(
+        "Error",
+        {
+            "error": {
+                "code": error.reason.code,
+                "exitCode": exit_code,
+                "title": error.reason.title,
+                "message": error.message,
+                "facts": list(error.facts),
+                "considered": [considered_item(one) for one in error.considered],
+                "next": [{"command": command, "meaning": meaning} for command, meaning in error.next],
+            }
+        },
+    )
+
+
+def considered_item(one: Considered) -> dict[str, object]:
+    return {
+        "gpu": one.gpu,
+        "index": one.index,
+        "name": one.name,
+        "alternative": one.alternative,
+        "fit": one.fit.value,
+        "wantedMemoryBytes": one.wanted.memory if one.wanted else None,
+        "wantedComputeThousandths": one.wanted.compute if one.wanted else None,
+        "capacityBytes": one.capacity,
+        "freeMemoryBytes": one.free_memory,
+        "freeComputeThousandths": one.free_compute,
+        "outsideMemoryBytes": one.outside_memory,
+        "shortMemoryBytes": one.short_memory,
+        "shortComputeThousandths": one.short_compute,
+        "detail": one.detail,
+    }
+
+
+def considered_lines(considered: Sequence[Considered]) -> list[str]:
+    """A line a GPU: what was free, what was short, or what ruled it out."""
+    return aligned([_considered_row(one) for one in considered])
+
+
+def _considered_row(one: Considered) -> tuple[str, ...]:
+    head = (f"gpu{one.index}", one.name)
+    if one.fit in (Fit.FITS, Fit.SHORT, Fit.TOO_SMALL, Fit.BELOW_CONTEXT):
+        return (
+            *head,
+            f"free {format_bytes(one.free_memory)} of {format_bytes(one.capacity)}",
+            f"compute free {format_compute(one.free_compute)}",
+            _verdict(one),
+        )
+    return (*head, f"{one.fit.value}{f' ({one.detail})' if one.detail else ''}")
+
+
+def _verdict(one: Considered) -> str:
+    if one.fit is Fit.FITS:
+        return "fits"
+    short = [
+        text
+        for amount, text in (
+            (one.short_memory, format_bytes(one.short_memory)),
+            (one.short_compute, format_compute(one.short_compute)),
+        )
+        if amount
+    ]
+    words = {Fit.SHORT: "short", Fit.TOO_SMALL: "too small", Fit.BELOW_CONTEXT: "below the context cost"}
+    return " ".join([words[one.fit], ", ".join(short), f"({one.detail})" if one.detail else ""]).strip()

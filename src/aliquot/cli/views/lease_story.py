@@ -1,0 +1,124 @@
+"""One lease in full: what it asked beside what it used, how it is held, and what happened."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aliquot.cli.output.documents import document
+from aliquot.cli.output.durations import format_duration, format_time
+from aliquot.cli.output.kinds import UNKNOWN
+from aliquot.cli.output.streams import printable
+from aliquot.cli.output.tables import aligned
+from aliquot.cli.views.leases import LEASES, LeaseRow, compute_text, holder_text, isolation_text
+from aliquot.model import Ledger, Share, Usage, format_bytes, format_compute
+
+if TYPE_CHECKING:
+    from aliquot.node import LeaseEvent
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseStory:
+    row: LeaseRow
+    usages: Sequence[Usage]
+    ledger: Ledger | None
+    """As it stands now; ``None`` for a whole GPU and after the end."""
+    events: "Sequence[LeaseEvent]"
+
+
+def story_lines(story: LeaseStory, *, now: int) -> list[str]:
+    lease = story.row.lease
+    title = f"lease {lease.id}" + (f"  {lease.name}" if lease.name else "")
+    fields = [
+        ("size", f"{lease.ask}  ({lease.policy.value})"),
+        ("state", _state(story.row, now)),
+        ("isolation", isolation_text(lease)),
+        ("compute", compute_text(lease)),
+        ("holder", printable(f"{holder_text(lease)}, user {lease.user}")),
+        ("command", printable(lease.command or UNKNOWN)),
+        ("expires", UNKNOWN if lease.expires_at is None else format_time(lease.expires_at)),
+    ]
+    lines = [title, *_indented(aligned(fields)), "shares"]
+    header = ("", "asked", "peak", "mean", "used now", "compute", "denied")
+    shares = [_share_row(story, position, share) for position, share in enumerate(lease.shares)]
+    lines += _indented(aligned([header, *shares]))
+    lines += _process_lines(story.ledger)
+    lines.append("story")
+    return lines + _indented(aligned([_event_row(event) for event in story.events]))
+
+
+def story_document(story: LeaseStory) -> dict[str, object]:
+    ledger = story.ledger
+    return document(
+        "Lease",
+        LEASES.item(story.row)
+        | {
+            "usage": [usage_item(usage) for usage in story.usages],
+            "ledger": None if ledger is None else _ledger_item(ledger),
+            "story": [
+                {"at": format_time(event.at), "what": event.what, "detail": event.detail}
+                for event in story.events
+            ],
+        },
+    )
+
+
+def usage_item(usage: Usage) -> dict[str, object]:
+    return {
+        "gpu": usage.gpu,
+        "wallSeconds": usage.wall_ns / 1e9,
+        "leasedBytes": usage.leased_bytes,
+        "peakBytes": usage.peak_bytes,
+        "meanBytes": usage.mean_bytes,
+        "deniedAllocations": usage.denied,
+        "byteSeconds": usage.byte_seconds,
+        "computeSecondsReserved": usage.compute_seconds,
+    }
+
+
+def _state(row: LeaseRow, now: int) -> str:
+    lease = row.lease
+    since = format_duration((lease.ended_at or now) - lease.created_at)
+    if lease.ended_at is None:
+        return f"{lease.state.value}, {since} old"
+    return f"{lease.state.value} after {since} ({lease.end_why or 'the book does not say why'})"
+
+
+def _share_row(story: LeaseStory, position: int, share: Share) -> tuple[str, ...]:
+    usage = next((usage for usage in story.usages if usage.gpu == share.gpu), None)
+    devices = story.ledger.devices if story.ledger else ()
+    used = devices[position].used if position < len(devices) else None
+    return (
+        f"gpu{story.row.gpu_text(share)}",
+        f"{format_bytes(share.memory)}{' (whole)' if share.whole else ''}",
+        format_bytes(usage.peak_bytes if usage else None),
+        format_bytes(None if usage is None or usage.mean_bytes is None else int(usage.mean_bytes)),
+        format_bytes(used),
+        format_compute(share.compute),
+        UNKNOWN if usage is None or usage.denied is None else str(usage.denied),
+    )
+
+
+def _process_lines(ledger: Ledger | None) -> list[str]:
+    alive = [slot for slot in ledger.slots if slot.alive] if ledger else []
+    if not alive:
+        return []
+    rows = [(f"pid {slot.pid}", ", ".join(format_bytes(used) for used in slot.used)) for slot in alive]
+    return ["processes", *_indented(aligned(rows))]
+
+
+def _ledger_item(ledger: Ledger) -> dict[str, object]:
+    return {
+        "devices": [
+            {"usedBytes": device.used, "peakBytes": device.peak, "deniedAllocations": device.denied}
+            for device in ledger.devices
+        ],
+        "processes": [{"pid": slot.pid, "usedBytes": list(slot.used)} for slot in ledger.slots if slot.alive],
+    }
+
+
+def _event_row(event: "LeaseEvent") -> tuple[str, ...]:
+    return (format_time(event.at), printable(event.what), printable(event.detail or ""))
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
