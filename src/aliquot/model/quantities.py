@@ -27,17 +27,32 @@ def format_bytes(count: int | None) -> str:
         return "—"
     for unit, size in _BINARY:
         if count >= size:
-            tenths = count * 10 // size
-            return f"{tenths // 10}{unit}" if tenths % 10 == 0 else f"{tenths // 10}.{tenths % 10}{unit}"
+            exact = _tenths_exactly(count, size)
+            return _in_tenths(count * 10 // size if exact is None else exact, unit)
     return f"{count}B"
 
 
 def format_bytes_exactly(count: int) -> str:
-    """For round trips: the largest unit that divides ``count`` without remainder."""
+    """For round trips: the largest unit that says ``count`` exactly with at most one decimal.
+
+    ``10.1GiB`` is no whole number of bytes. It is read rounded down, and written so again.
+    """
     for unit, size in sorted((*_BINARY, *_DECIMAL), key=lambda pair: -pair[1]):
-        if count and count % size == 0:
-            return f"{count // size}{unit}"
+        exact = _tenths_exactly(count, size)
+        if count >= size and exact is not None:
+            return _in_tenths(exact, unit)
     return f"{count}B"
+
+
+def _tenths_exactly(count: int, size: int) -> int | None:
+    """The tenths of ``size`` that, rounded down to bytes, are ``count``; None where none are."""
+    tenths = -(-count * 10 // size)
+    return tenths if tenths * size // 10 == count else None
+
+
+def _in_tenths(tenths: int, unit: str) -> str:
+    whole, tenth = divmod(tenths, 10)
+    return f"{whole}.{tenth}{unit}" if tenth else f"{whole}{unit}"
 
 
 def format_compute(thousandths: int | None) -> str:
