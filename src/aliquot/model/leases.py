@@ -77,6 +77,8 @@ class Lease:
     """Of the boot in which its files were last made."""
     end_why: str | None = None
     """``released``, ``holder gone``, ``expired``, ``failed`` …"""
+    worker: ProcessHolder | None = None
+    """The process of Aliquot that carries it through PREPARING or RELEASING; None in between."""
 
     @property
     def governed(self) -> bool:

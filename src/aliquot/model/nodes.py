@@ -111,6 +111,19 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownGpu:
+    """A card as the book remembers it, also when it is gone: what coverage is counted from."""
+
+    uuid: GpuUuid
+    name: str
+    capacity: Bytes | None
+    """What could be leased of it at most, when last seen."""
+    first_seen: int
+    """Nanoseconds since the epoch, UTC; so is ``last_seen``."""
+    last_seen: int
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     name: str
     boot_id: str | None = None
