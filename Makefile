@@ -1,0 +1,39 @@
+# Two commands do everything: `make demo` and `make test`. Both set up what they need first.
+PYTHON ?= python3
+VENV   := .venv/bin
+
+.PHONY: demo test test-all check generate bench build setup clients wheel clean
+
+demo: build clients
+	@$(VENV)/aliquot demo
+
+test: setup build clients
+	@tools/run_tests fast
+
+test-all: setup build clients
+	@tools/run_tests all
+
+check: setup
+	@tools/check
+
+generate: setup
+	@$(VENV)/python tools/generate_abi.py
+	@$(VENV)/python tools/generate_reasons.py
+
+bench: setup build clients
+	@test -n "$(NAME)" || { echo "usage: make bench NAME=$$(ls bench | sed -n 's/\.py$$//p' | grep -v '^row$$' | paste -sd'|')"; exit 2; }
+	@$(VENV)/python bench/$(NAME).py
+
+# The three below do nothing, and write nothing, when they are up to date.
+build:
+	@tools/setup build
+setup:
+	@tools/setup dev
+clients:
+	@tools/setup clients
+
+wheel:
+	@$(PYTHON) -m pip wheel --no-deps -w dist .
+
+clean:
+	rm -rf build dist src/aliquot/_native .venv .clients
