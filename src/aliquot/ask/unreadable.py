@@ -6,6 +6,8 @@ from aliquot.model import AliquotError, Reason
 
 _BEFORE = 40
 _AFTER = 30
+_LONGEST_SENTENCE = 160
+"""Sentences repeat parts of the text, which may be of any length."""
 
 
 class UnreadableError(Exception):
@@ -25,8 +27,10 @@ def refusal(text: str, stopped: UnreadableError, reason: Reason = Reason.BAD_SPE
 
     An empty text has nothing to point at, and no facts.
     """
-    facts = pointed(text, stopped.position) if text else ()
-    return AliquotError(reason, stopped.sentence, facts=facts)
+    sentence = shown(stopped.sentence)
+    if len(sentence) > _LONGEST_SENTENCE:
+        sentence = f"{sentence[:_LONGEST_SENTENCE]}..."
+    return AliquotError(reason, sentence, facts=pointed(text, stopped.position) if text else ())
 
 
 def pointed(text: str, position: int) -> tuple[str, str]:

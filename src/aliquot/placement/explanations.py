@@ -21,7 +21,9 @@ def explain(result: Placed | Refused, ask: Ask, *, width: int = WIDTH) -> tuple[
     there is no GPU.
     """
     taken = {share.gpu for share in result.shares} if isinstance(result, Placed) else set()
-    labels = _columns(result.considered)
+    labels = _labels(result.considered)
+    numbered = [one for one in result.considered if _numbered(one)]
+    widths = [max(map(len, texts), default=0) for texts in (map(_memory, numbered), map(_compute, numbered))]
     lines: list[str] = []
     for position, alternative in enumerate(ask.alternatives):
         seen = [one for one in result.considered if one.alternative == position]
@@ -29,13 +31,16 @@ def explain(result: Placed | Refused, ask: Ask, *, width: int = WIDTH) -> tuple[
             lines.append(f"{alternative}:")
         chosen = taken if isinstance(result, Placed) and position == result.alternative else set()
         for one in seen:
-            lines += _broken(labels[one.index], "taken" if one.gpu in chosen else _verdict(one), width)
+            verdict = _verdict(one, taken=one.gpu in chosen)
+            if _numbered(one):
+                verdict = f"{_memory(one).ljust(widths[0])}   {_compute(one).ljust(widths[1])}   {verdict}"
+            lines += _broken(labels[one.index], verdict, width)
         if seen and alternative.count > 1 and not chosen:
             lines.append(_count(alternative.count, seen))
     return tuple(lines)
 
 
-def _columns(considered: Iterable[Considered]) -> dict[int, str]:
+def _labels(considered: Iterable[Considered]) -> dict[int, str]:
     """``gpu0  H100  `` by index, all of one width."""
     names = {one.index: _cut(short_name(one.name)) for one in considered}
     number = max((len(str(index)) for index in names), default=1)
@@ -52,13 +57,26 @@ def _broken(label: str, text: str, width: int) -> Sequence[str]:
     return [(label if number == 0 else " " * len(label)) + line for number, line in enumerate(lines)]
 
 
-def _verdict(one: Considered) -> str:
+def _numbered(one: Considered) -> bool:
+    """Whether what is free is the answer, and so said; else what is in the way is."""
+    return one.fit in (Fit.FITS, Fit.SHORT) and one.capacity is not None
+
+
+def _memory(one: Considered) -> str:
+    return f"free {format_bytes(one.free_memory)} of {format_bytes(one.capacity)}"
+
+
+def _compute(one: Considered) -> str:
+    return f"compute free {format_compute(one.free_compute)}"
+
+
+def _verdict(one: Considered, *, taken: bool) -> str:
     detail = f" ({one.detail})" if one.detail else ""
     match one.fit:
         case Fit.FITS:
-            return f"{_free(one)}   fits"
+            return "taken" if taken else "fits"
         case Fit.SHORT:
-            return f"{_free(one)}   short {_short(one)}{_outside(one)}"
+            return f"short {_short(one)}{_outside(one)}"
         case Fit.TOO_SMALL:
             wanted = one.wanted.memory if one.wanted else None
             return f"has {format_bytes(one.capacity)} in all, {format_bytes(wanted)} is wanted"
@@ -79,22 +97,12 @@ def _verdict(one: Considered) -> str:
             return f"in MIG mode{detail}"
 
 
-def _free(one: Considered) -> str:
-    if one.capacity is None:
-        return "memory unknown"
-    return (
-        f"free {format_bytes(one.free_memory)} of {format_bytes(one.capacity)}"
-        f"   compute free {format_compute(one.free_compute)}"
-    )
-
-
 def _short(one: Considered) -> str:
-    parts = []
-    if one.short_memory:
-        parts.append(_format_up(one.short_memory))
-    if one.short_compute:
-        parts.append(f"{format_compute(one.short_compute)} compute")
-    return " and ".join(parts)
+    memory = _format_up(one.short_memory) if one.short_memory else ""
+    if not one.short_compute:
+        return memory
+    compute = format_compute(one.short_compute)
+    return f"{memory}, {compute}" if memory else f"{compute} compute"
 
 
 def _outside(one: Considered) -> str:

@@ -42,8 +42,8 @@ def nearest(
     """A SPEC that ``place`` would place now and that is as near to ``ask`` as there is.
 
     It keeps the model, the count and the form of the ask and takes less of each GPU; where
-    not even a little is free on as many GPUs, it takes fewer; where the model is not here at
-    all, another. Of several alternatives, the one of which the largest part is left. None
+    not even a little is free on as many GPUs, it takes fewer; where nothing of that model is
+    free, another. Of several alternatives, the one of which the largest part is left. None
     where nothing fits, or where less would not help (isolation, context cost).
     """
     if unenforceable(ask, achievable) is not None:

@@ -14,7 +14,7 @@ def read(text: str) -> int:
     """The bytes that a printed size says, rounded down; written apart from the parser on purpose."""
     unit = text.lstrip("0123456789.")
     whole, _, decimals = text.removesuffix(unit).partition(".")
-    return int(whole + decimals) * SIZES[unit] // 10 ** len(decimals)
+    return int(int(whole + decimals) * SIZES[unit] // 10 ** len(decimals))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_normal_form_of_a_size_reads_back_as_the_same_bytes(count: int) -> N
     assert read(format_bytes_exactly(count)) == count
 
 
-@given(st.integers(1, 10**6), st.sampled_from(sorted(SIZES)))
+@given(st.integers(10, 10**6), st.sampled_from(sorted(SIZES)))
 def test_a_size_in_tenths_of_a_unit_stays_readable(tenths: int, unit: str) -> None:
     count = tenths * SIZES[unit] // 10
     text = format_bytes_exactly(count)
@@ -76,7 +76,8 @@ def test_a_size_typed_back_from_a_table_always_fits_and_is_near(count: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("thousandths", "text"), [(None, "—"), (0, "0%"), (1, "0.1%"), (125, "12.5%"), (250, "25%"), (1000, "100%")]
+    ("thousandths", "text"),
+    [(None, "—"), (0, "0%"), (1, "0.1%"), (125, "12.5%"), (250, "25%"), (1000, "100%")],
 )
 def test_compute_is_printed_in_percent_of_a_gpu(thousandths: int | None, text: str) -> None:
     assert format_compute(thousandths) == text
