@@ -5,7 +5,8 @@ command's file only when that command is called), ``commands`` (one file a comma
 ``output`` (lists, documents, errors and streams). What may be imported: ``node``, ``ask``
 (the SPEC grammar), ``model``, click, msgspec and yaml, the last two only inside the
 functions that need them, because every import is paid by every call. What never: another
-stage, a decision about GPUs, a file of the book, SQL, rich outside an optional picture.
+stage (but for the names of what ``node`` gives, while types are checked), a decision about
+GPUs, a file of the book, SQL, rich outside an optional picture.
 
 stdout is data, stderr is talk. Nothing is imported here: ``aliquot --version`` passes
 through this package in less time than it takes to import click.

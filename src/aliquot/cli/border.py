@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from aliquot.cli.output.streams import out, say
+from aliquot.cli.output.streams import out_exactly, say
 from aliquot.cli.program import OUR_FAILURE_IN_RUN, debugging
 from aliquot.model import AliquotError, Reason
 
@@ -52,7 +52,7 @@ def _print_document(refusal: AliquotError, code: int, arguments: Sequence[str]) 
     from aliquot.cli.output.failures import failure_document
 
     body = failure_document(refusal, code)
-    out(as_yaml(body) if form == "yaml" else as_json(body, indent=form == "json"))
+    out_exactly(as_yaml(body) if form == "yaml" else as_json(body, indent=form == "json"))
 
 
 def _unexpected(error: Exception, arguments: Sequence[str]) -> AliquotError:

@@ -26,7 +26,7 @@ def unknown_command(path: str, words: Sequence[str], known: Iterable[str]) -> Al
 def explained(error: click.ClickException, arguments: Sequence[str]) -> AliquotError:
     """click's exception in our shape, with the corrected line where one can be told."""
     context = getattr(error, "ctx", None)
-    path = context.command_path if isinstance(context, click.Context) else "aliquot"
+    path = context.command_path if isinstance(context, click.Context) else _path(arguments)
     steps = [(f"{path} --help", "shows examples")]
     if isinstance(error, click.NoSuchOption):
         corrected = _corrected_option(error, arguments)
@@ -38,6 +38,8 @@ def explained(error: click.ClickException, arguments: Sequence[str]) -> AliquotE
         return AliquotError(
             Reason.BAD_USAGE, _missing(error, context, path), facts=[f"usage  {usage}"], next=steps
         )
+    if corrected := _corrected_choice(error, arguments):
+        steps.insert(0, (corrected, "did you mean this?"))
     message = error.format_message().strip().rstrip(".")
     return AliquotError(Reason.BAD_USAGE, _one_line(message), next=steps)
 
@@ -69,6 +71,28 @@ def _corrected_option(error: click.NoSuchOption, arguments: Sequence[str]) -> st
         for word in arguments
     ]
     return shlex.join(["aliquot", *words]) if words != list(arguments) else None
+
+
+def _corrected_choice(error: click.ClickException, arguments: Sequence[str]) -> str | None:
+    """The typed line with a misspelt value replaced by the nearest that the option knows."""
+    kind = error.param.type if isinstance(error, click.BadParameter) and error.param else None
+    if not isinstance(kind, click.Choice):
+        return None
+    for position, word in enumerate(arguments):
+        head, equals, value = word.rpartition("=")
+        nearest = difflib.get_close_matches(value, list(kind.choices), n=1, cutoff=0.5)
+        if nearest and f"'{value}' is not one of" in error.format_message():
+            words = [*arguments[:position], head + equals + nearest[0], *arguments[position + 1 :]]
+            return shlex.join(["aliquot", *words])
+    return None
+
+
+def _path(arguments: Sequence[str]) -> str:
+    """click gives some errors no context; the command is then the first word, if it is one."""
+    from aliquot.cli.registry import COMMANDS
+
+    word = arguments[0] if arguments else ""
+    return f"aliquot {word}" if word in COMMANDS else "aliquot"
 
 
 def _one_line(text: str) -> str:

@@ -20,7 +20,7 @@ def command(shell: str) -> None:
     """It completes commands, options, and the ids of leases."""
     from click.shell_completion import get_completion_class
 
-    from aliquot.cli.output.streams import out
+    from aliquot.cli.output.streams import out_exactly
     from aliquot.cli.program import PROGRAM, program
 
     found = get_completion_class(shell)
@@ -28,4 +28,4 @@ def command(shell: str) -> None:
         raise RuntimeError(f"click has no completion for {shell}")
     script = found(program, {}, PROGRAM, f"_{PROGRAM.upper()}_COMPLETE")
     # Not source(): for bash that runs a bash to ask for its version, which a cron job may lack.
-    out(script.source_template % script.source_vars())
+    out_exactly(script.source_template % script.source_vars())

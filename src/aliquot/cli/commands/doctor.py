@@ -1,5 +1,6 @@
 """``aliquot doctor``."""
 
+from aliquot.cli.machines import this_machine
 from aliquot.cli.options import list_options
 from aliquot.cli.output.choices import Choice
 from aliquot.cli.program import command as declare
@@ -19,9 +20,9 @@ def command(choice: Choice) -> None:
     from aliquot.cli.output.choices import chosen, show_list
     from aliquot.cli.output.streams import out
     from aliquot.cli.views.checks import CHECKS, check_lines
-    from aliquot.node import open_machine
 
-    checks = open_machine().checks()
+    with this_machine() as machine:
+        checks = machine.checks()
     if choice.form == "table":
         kept = chosen(CHECKS, checks, choice, now=0)
         if kept:

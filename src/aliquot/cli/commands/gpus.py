@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from aliquot.cli.machines import this_machine
 from aliquot.cli.options import list_options
 from aliquot.cli.output.choices import Choice
 from aliquot.cli.program import command as declare
@@ -26,11 +27,10 @@ def command(choice: Choice) -> None:
     from aliquot.cli.output.choices import show_list
     from aliquot.cli.views.gpus import GPUS, gpu_rows
     from aliquot.cli.views.notices import notice_items, say_notices
-    from aliquot.node import open_machine
 
-    machine = open_machine()
-    snapshot = machine.look()
-    rows = gpu_rows(snapshot, _leases(machine))
+    with this_machine() as machine:
+        snapshot = machine.look()
+        rows = gpu_rows(snapshot, _leases(machine))
     show_list(GPUS, rows, choice, more={"notices": notice_items(snapshot.notices)})
     if choice.for_people:
         say_notices(snapshot.notices)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aliquot.cli.machines import this_machine
 from aliquot.cli.options import Duration, ask_options, asked, form_option, lease_name, placement_option
 from aliquot.cli.program import command as declare
 
@@ -44,22 +45,22 @@ def command(
     env, docker, podman, compose, json, yaml or name (the id)."""
     from aliquot.cli.views.leases import lease_rows
     from aliquot.model import PlacementPolicy
-    from aliquot.node import open_machine
 
     ask = asked(spec, policy=policy, isolation=isolation, file=file)
-    machine = open_machine()
-    lease = machine.lease(
-        ask,
-        name=name,
-        expires_at=None if span is None else time.time_ns() + span,
-        placement=PlacementPolicy(placement),
-    )
-    (row,) = lease_rows([lease], machine.look())
-    _print(row, machine.forms(lease), form)
+    with this_machine() as machine:
+        lease = machine.lease(
+            ask,
+            name=name,
+            expires_at=None if span is None else time.time_ns() + span,
+            placement=PlacementPolicy(placement),
+        )
+        (row,) = lease_rows([lease], machine.look())
+        forms = machine.forms(lease)
+    _print(row, forms, form)
 
 
 def _print(row: "LeaseRow", forms: "Forms", form: str) -> None:
-    from aliquot.cli.output.streams import out
+    from aliquot.cli.output.streams import out, out_exactly
 
     texts = {
         "env": forms.environment,
@@ -71,13 +72,13 @@ def _print(row: "LeaseRow", forms: "Forms", form: str) -> None:
     if form == "text":
         out(_for_people(row, forms))
     elif form in texts:
-        out(texts[form].rstrip("\n"))
+        out_exactly(texts[form].rstrip("\n"))
     else:
         from aliquot.cli.output.documents import as_json, as_yaml, document
         from aliquot.cli.views.leases import LEASES
 
         body = document("Lease", LEASES.item(row) | {"forms": {key: texts[key] for key in FORMS[:4]}})
-        out(as_json(body) if form == "json" else as_yaml(body))
+        out_exactly(as_json(body) if form == "json" else as_yaml(body))
 
 
 def _for_people(row: "LeaseRow", forms: "Forms") -> str:

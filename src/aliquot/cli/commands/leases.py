@@ -2,6 +2,7 @@
 
 import click
 
+from aliquot.cli.machines import this_machine
 from aliquot.cli.options import Moment, list_options
 from aliquot.cli.output.choices import Choice
 from aliquot.cli.program import command as declare
@@ -23,10 +24,10 @@ def command(choice: Choice, ended: bool, everything: bool, since: int | None) ->
     """A lease whose holder is gone is given back before the list is made."""
     from aliquot.cli.output.choices import show_list
     from aliquot.cli.views.leases import LEASES, lease_rows
-    from aliquot.node import open_machine
 
-    machine = open_machine()
-    leases = machine.leases(ended=ended or everything, since=since)
+    with this_machine() as machine:
+        leases = machine.leases(ended=ended or everything, since=since)
+        snapshot = machine.look()
     if ended and not everything:
         leases = tuple(lease for lease in leases if not lease.state.live)
-    show_list(LEASES, lease_rows(leases, machine.look()), choice)
+    show_list(LEASES, lease_rows(leases, snapshot), choice)

@@ -2,6 +2,7 @@
 
 import click
 
+from aliquot.cli.machines import this_machine
 from aliquot.cli.options import ask_options, asked, form_option, placement_option
 from aliquot.cli.program import command as declare
 
@@ -34,21 +35,20 @@ def command(
     from aliquot.ask import to_document
     from aliquot.cli.output.documents import as_json, as_yaml
     from aliquot.cli.output.failures import failure_lines
-    from aliquot.cli.output.streams import out, say
+    from aliquot.cli.output.streams import out, out_exactly, say
     from aliquot.cli.views.plans import plan_document, plan_lines, refusal_of
     from aliquot.model import PlacementPolicy, Refused
-    from aliquot.node import open_machine
 
     ask = asked(spec, policy=policy, isolation=isolation, file=file)
-    machine = open_machine()
-    result = machine.plan(ask, placement=PlacementPolicy(placement), container=container)
-    snapshot = machine.look()
+    with this_machine() as machine:
+        result = machine.plan(ask, placement=PlacementPolicy(placement), container=container)
+        snapshot = machine.look()
     if form == "name":
-        out(str(ask))
+        out_exactly(str(ask))
     elif form == "yaml":
-        out(as_yaml(to_document(ask)))
+        out_exactly(as_yaml(to_document(ask)))
     elif form == "json":
-        out(as_json(plan_document(ask, result, snapshot)))
+        out_exactly(as_json(plan_document(ask, result, snapshot)))
     else:
         out("\n".join(plan_lines(ask, result, snapshot)))
     if not isinstance(result, Refused):

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aliquot.cli.machines import this_machine
 from aliquot.cli.options import LeaseIdentity
 from aliquot.cli.program import command as declare
 from aliquot.model import AliquotError, format_bytes
@@ -21,26 +22,25 @@ if TYPE_CHECKING:
         ("aliquot leases -l holder=nobody -q | xargs aliquot release", ""),
     ],
 )
-@click.argument("ids", nargs=-1, required=True, type=LeaseIdentity(), metavar="ID…")
+@click.argument("ids", nargs=-1, required=True, type=LeaseIdentity(), metavar="ID...")
 @click.option("--force", is_flag=True, help="Although processes still use it.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing of what was used.")
 def command(ids: tuple[str, ...], force: bool, quiet: bool) -> int:
     """Each is tried; the exit code is that of the first that could not be given back."""
     from aliquot.cli.output.failures import failure_lines
     from aliquot.cli.output.streams import say
-    from aliquot.node import open_machine
 
-    machine = open_machine()
     failures: list[AliquotError] = []
-    for text in ids:
-        try:
-            lease = machine.find_lease(text)
-            usages = machine.release(lease, force=force)
-        except AliquotError as error:
-            failures.append(error)
-            continue
-        if not quiet:
-            say(released_line(lease, usages))
+    with this_machine() as machine:
+        for text in ids:
+            try:
+                lease = machine.find_lease(text)
+                usages = machine.release(lease, force=force)
+            except AliquotError as error:
+                failures.append(error)
+                continue
+            if not quiet:
+                say(released_line(lease, usages))
     for failure in failures[1:]:
         say("\n".join(failure_lines(failure)))
     if failures:

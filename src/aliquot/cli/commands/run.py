@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aliquot.cli.machines import say_what_happened, this_machine
 from aliquot.cli.options import LeaseIdentity, ask_options, asked, lease_name, placement_option
 from aliquot.cli.program import command as declare
 from aliquot.model import AliquotError, Reason
@@ -40,7 +41,7 @@ _EXAMPLE_SPEC = "1/4"
     help="Into a container: auto (ask the engine; default), cdi or flags.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Do not say which share it is.")
-@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD…")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD...")
 def command(
     spec: str | None,
     lease: str | None,
@@ -61,23 +62,28 @@ def command(
             Reason.BAD_USAGE, "--name, --policy and --isolation belong to a new lease, not to --lease"
         )
     from aliquot.model import PlacementPolicy
-    from aliquot.node import open_machine
 
     ask = asked(spec, policy=policy, isolation=isolation) if spec is not None else None
-    machine = open_machine()
-    return machine.run(
-        words,
-        ask=ask,
-        lease=machine.find_lease(lease) if lease is not None else None,
-        name=name,
-        placement=PlacementPolicy(placement),
-        release_on_stop=release_on_stop,
-        inject=inject,
-        announce=None if quiet else _announce,
-    )
+    with this_machine() as machine:
+
+        def announce(lease: "Lease", snapshot: "Snapshot") -> None:
+            say_what_happened(machine)
+            if not quiet:
+                _say_share(lease, snapshot)
+
+        return machine.run(
+            words,
+            ask=ask,
+            lease=machine.find_lease(lease) if lease is not None else None,
+            name=name,
+            placement=PlacementPolicy(placement),
+            release_on_stop=release_on_stop,
+            inject=inject,
+            announce=announce,
+        )
 
 
-def _announce(lease: "Lease", snapshot: "Snapshot") -> None:
+def _say_share(lease: "Lease", snapshot: "Snapshot") -> None:
     """The one line on stderr, before the command starts."""
     from aliquot.cli.output.streams import printable, say
     from aliquot.cli.views.leases import lease_rows, one_line

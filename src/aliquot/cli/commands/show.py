@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aliquot.cli.machines import this_machine
 from aliquot.cli.options import LeaseIdentity, form_option
 from aliquot.cli.program import command as declare
 from aliquot.model import AliquotError, Gpu, Lease, Reason
@@ -25,16 +26,16 @@ if TYPE_CHECKING:
 def command(what: str, form: str) -> None:
     """ID is a lease's id or name, a GPU's index, or the beginning of its UUID."""
     from aliquot.cli.output.documents import as_json, as_yaml
-    from aliquot.cli.output.streams import out
-    from aliquot.node import open_machine
+    from aliquot.cli.output.streams import out, out_exactly
 
-    machine = open_machine()
-    found = _find(machine, what)
-    lines, body = _lease(machine, found) if isinstance(found, Lease) else _gpu(machine, found)
+    with this_machine() as machine:
+        machine.reap()
+        found = _find(machine, what)
+        lines, body = _lease(machine, found) if isinstance(found, Lease) else _gpu(machine, found)
     if form == "text":
         out("\n".join(lines))
     else:
-        out(as_json(body) if form == "json" else as_yaml(body))
+        out_exactly(as_json(body) if form == "json" else as_yaml(body))
 
 
 def _find(machine: "Machine", what: str) -> Lease | Gpu:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aliquot.cli.machines import this_machine
 from aliquot.cli.options import form_option, list_options
 from aliquot.cli.output.choices import Choice
 from aliquot.cli.program import Command, Group, usage_error
@@ -47,21 +48,19 @@ def command() -> None:
         ("aliquot softgpu create H100 --memory 2GiB", "smaller than the card it is named for"),
     ],
 )
-@click.argument("profiles", nargs=-1, required=True, metavar="[Nx]PROFILE…")
+@click.argument("profiles", nargs=-1, required=True, metavar="[Nx]PROFILE...")
 @click.option("--memory", metavar="SIZE", help="Memory of each, such as 2GiB; default: the card's.")
 @click.option("-q", "--quiet", is_flag=True, help="UUIDs only.")
 def create(profiles: tuple[str, ...], memory: str | None, quiet: bool) -> None:
     from aliquot.cli.output.streams import out
     from aliquot.model import format_bytes
-    from aliquot.node import open_machine
 
     wanted = [_profile(text) for text in profiles]
     size = None if memory is None else _memory(memory)
-    machine = open_machine()
-    for count, profile in wanted:
-        for gpu in machine.softgpu_create(profile, count=count, memory=size):
-            line = gpu.uuid if quiet else f"{gpu.uuid}  {gpu.name}  {format_bytes(gpu.memory)}"
-            out(line)
+    with this_machine() as machine:
+        for count, profile in wanted:
+            for gpu in machine.softgpu_create(profile, count=count, memory=size):
+                out(gpu.uuid if quiet else f"{gpu.uuid}  {gpu.name}  {format_bytes(gpu.memory)}")
 
 
 @command.command(
@@ -74,13 +73,13 @@ def list_(choice: Choice) -> None:
     from aliquot.cli.output.choices import show_list
     from aliquot.cli.views.gpus import GPUS, gpu_rows
     from aliquot.model import Vendor
-    from aliquot.node import open_machine
 
-    machine = open_machine()
-    snapshot = machine.look()
+    with this_machine() as machine:
+        snapshot = machine.look()
+        leases = machine.leases()
     ours = replace(snapshot, gpus=tuple(gpu for gpu in snapshot.gpus if gpu.vendor is Vendor.SOFTWARE))
     empty = replace(GPUS, empty="no software GPU; `aliquot softgpu create T4` makes one")
-    show_list(empty, gpu_rows(ours, machine.leases()), choice)
+    show_list(empty, gpu_rows(ours, leases), choice)
 
 
 @command.command(
@@ -92,18 +91,17 @@ def list_(choice: Choice) -> None:
         ("aliquot softgpu remove all", ""),
     ],
 )
-@click.argument("which", nargs=-1, required=True, metavar="UUID…|all")
+@click.argument("which", nargs=-1, required=True, metavar="UUID...|all")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing.")
 def remove(which: tuple[str, ...], quiet: bool) -> None:
     from aliquot.cli.output.streams import say
-    from aliquot.node import open_machine
 
-    machine = open_machine()
-    for selector in which:
-        removed = machine.softgpu_remove(selector)
-        if not quiet:
-            for gpu in removed:
-                say(f"removed {gpu.uuid}  {gpu.name}")
+    with this_machine() as machine:
+        for selector in which:
+            removed = machine.softgpu_remove(selector)
+            if not quiet:
+                for gpu in removed:
+                    say(f"removed {gpu.uuid}  {gpu.name}")
 
 
 @command.command(
@@ -117,16 +115,16 @@ def env(form: str) -> None:
     import shlex
 
     from aliquot.cli.output.documents import as_json, as_yaml, document
-    from aliquot.cli.output.streams import out
-    from aliquot.node import open_machine
+    from aliquot.cli.output.streams import out_exactly
 
-    variables = open_machine().softgpu_environment()
+    with this_machine() as machine:
+        variables = machine.softgpu_environment()
     if form == "text":
         for name, value in variables.items():
-            out(f"export {name}={shlex.quote(value)}")
+            out_exactly(f"export {name}={shlex.quote(value)}")
         return
     body = document("Environment", {"env": dict(variables)})
-    out(as_json(body) if form == "json" else as_yaml(body))
+    out_exactly(as_json(body) if form == "json" else as_yaml(body))
 
 
 def _profile(text: str) -> tuple[int, str]:

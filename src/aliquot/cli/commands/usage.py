@@ -2,6 +2,7 @@
 
 import click
 
+from aliquot.cli.machines import this_machine
 from aliquot.cli.options import Moment, list_options
 from aliquot.cli.output.choices import Choice
 from aliquot.cli.program import command as declare
@@ -30,15 +31,15 @@ def command(choice: Choice, by: str, since: int | None, until: int | None) -> No
     from aliquot.cli.output.durations import format_time
     from aliquot.cli.program import usage_error
     from aliquot.cli.views.usage import USAGE, coverage_items, coverage_lines
-    from aliquot.node import open_machine
 
     if since is not None and until is not None and since > until:
         raise usage_error("--since lies after --until")
-    report = open_machine().usage(by=by, since=since, until=until)
+    with this_machine() as machine:
+        report = machine.usage(by=by, since=since, until=until)
     more = {
         "by": by,
-        "since": None if report.since is None else format_time(report.since),
-        "until": None if report.until is None else format_time(report.until),
+        "since": format_time(report.since),
+        "until": format_time(report.until),
         "coverage": coverage_items(report.coverage),
     }
     show_list(USAGE, report.rows, choice, more=more)

@@ -13,7 +13,7 @@ def command(form: str) -> None:
 
     from aliquot import __version__
     from aliquot.cli.output.documents import as_json, as_yaml, document
-    from aliquot.cli.output.streams import out
+    from aliquot.cli.output.streams import out, out_exactly
 
     if form == "text":
         out(f"aliquot {__version__}")
@@ -27,4 +27,4 @@ def command(form: str) -> None:
             "machine": platform.machine(),
         },
     )
-    out(as_json(body) if form == "json" else as_yaml(body))
+    out_exactly(as_json(body) if form == "json" else as_yaml(body))

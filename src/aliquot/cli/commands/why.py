@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aliquot.cli.machines import this_machine
 from aliquot.cli.options import LeaseIdentity, ask_options, asked, form_option
 from aliquot.cli.program import command as declare
 from aliquot.model import AliquotError, Reason
@@ -27,21 +28,20 @@ if TYPE_CHECKING:
 def command(what: str, policy: str | None, isolation: str | None, form: str) -> int:
     """Every GPU that was looked at, with what was free and what was short. The exit code is
     what `aliquot run` would give: 0, 4 (no room now) or 5 (never fits)."""
-    from aliquot.node import open_machine
-
-    machine = open_machine()
-    lease = _lease(machine, what)
-    if lease is not None:
-        return _explain_lease(machine, lease, form)
-    try:
-        ask = asked(what, policy=policy, isolation=isolation)
-    except AliquotError as error:
-        raise _neither(what, error) from error
-    return _explain_ask(machine, ask, form)
+    with this_machine() as machine:
+        lease = _lease(machine, what)
+        if lease is not None:
+            return _explain_lease(machine, lease, form)
+        try:
+            ask = asked(what, policy=policy, isolation=isolation)
+        except AliquotError as error:
+            raise _neither(what, error) from error
+        return _explain_ask(machine, ask, form)
 
 
 def _lease(machine: "Machine", what: str) -> "Lease | None":
     """The lease called so; ``None`` where none is, and it may be a size."""
+    machine.reap()
     try:
         return machine.find_lease(what)
     except AliquotError as error:
@@ -86,8 +86,9 @@ def _explain_lease(machine: "Machine", lease: "Lease", form: str) -> int:
 
 def _print_document(body: dict[str, object], form: str) -> None:
     from aliquot.cli.output.documents import as_json, as_yaml
+    from aliquot.cli.output.streams import out_exactly
 
-    _print(as_json(body) if form == "json" else as_yaml(body))
+    out_exactly(as_json(body) if form == "json" else as_yaml(body))
 
 
 def _print(text: str) -> None:

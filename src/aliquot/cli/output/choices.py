@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from aliquot.cli.output.columns import Listing, Row
 from aliquot.cli.output.documents import as_json, as_yaml, document
-from aliquot.cli.output.streams import out, say, styled, width
+from aliquot.cli.output.streams import out, out_exactly, printable, say, styled, width
 from aliquot.model import AliquotError, Reason
 
 if TYPE_CHECKING:
@@ -65,17 +65,17 @@ def show_list(
         else:
             _print_table(listing, kept, now=now, wide=choice.form == "wide")
     elif choice.form == "json":
-        out(as_json(_list_document(listing, kept, more)))
+        out_exactly(as_json(_list_document(listing, kept, more)))
     elif choice.form == "yaml":
-        out(as_yaml(_list_document(listing, kept, more)))
+        out_exactly(as_yaml(_list_document(listing, kept, more)))
     elif choice.form == "jsonl":
         for row in kept:
-            out(as_json(document(listing.kind, listing.item(row)), indent=False))
+            out_exactly(as_json(document(listing.kind, listing.item(row)), indent=False))
     elif choice.form == "csv":
-        out(_csv(listing, kept), end="")
+        out_exactly(_csv(listing, kept), end="")
     else:
         for row in kept:
-            out(listing.name(row))
+            out_exactly(listing.name(row))
     return kept
 
 
@@ -103,9 +103,15 @@ def _csv(listing: Listing[Row], rows: Sequence[Row]) -> str:
     writer = csv.writer(sheet, lineterminator="\n")
     writer.writerow([column.name for column in listing.columns])
     for row in rows:
-        values = [column.document(row) for column in listing.columns]
-        writer.writerow(["" if value is None else value for value in values])
+        writer.writerow([_csv_value(column.document(row)) for column in listing.columns])
     return sheet.getvalue()
+
+
+def _csv_value(value: object) -> object:
+    """One line a row, whatever is in it: this form is read by ``cut`` and ``awk`` as well."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else printable(value) if isinstance(value, str) else value
 
 
 _Value = TypeVar("_Value")

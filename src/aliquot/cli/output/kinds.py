@@ -88,6 +88,11 @@ def _show_float(value: object, _now: int) -> str:
     return f"{number:.4f}" if number < 1 else f"{number:.2f}"
 
 
+def _show_remaining(value: object, now: int) -> str:
+    left = _whole_number(value) - now
+    return f"in {format_duration(left)}" if left > 0 else "past"
+
+
 TEXT = Kind(
     unit="a word",
     show=lambda value, _now: str(value),
@@ -165,7 +170,7 @@ AGE = Kind(
 """A moment in the past, shown as the time since."""
 REMAINING = Kind(
     unit="a span such as 90m or 2h",
-    show=lambda value, now: f"in {format_duration(_whole_number(value) - now)}",
+    show=_show_remaining,
     document=lambda value: format_time(_whole_number(value)),
     literal=lambda text: float(parse_duration(text)),
     comparable=lambda value, now: float(_whole_number(value) - now),

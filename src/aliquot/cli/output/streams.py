@@ -9,16 +9,22 @@ import os
 import sys
 from typing import TextIO
 
+# One letter for one, so that aligned columns stay aligned.
 _ASCII = str.maketrans(
-    {"—": "-", "–": "-", "…": "...", "✗": "x", "✓": "+", "×": "x", "→": "->", "·": ".", "≥": ">=", "≤": "<="}
+    {"—": "-", "–": "-", "…": "~", "✗": "x", "✓": "+", "×": "x", "→": ">", "·": ".", "│": "|"}
 )
 _RESET = "\x1b[0m"
 _STYLES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "red": "\x1b[31m", "green": "\x1b[32m", "yellow": "\x1b[33m"}
 
 
 def out(text: str, *, end: str = "\n") -> None:
-    """Data, to stdout. A full disk behind a redirection raises ``OSError``."""
+    """Data for people, to stdout. A full disk behind a redirection raises ``OSError``."""
     _write(sys.stdout, text + end)
+
+
+def out_exactly(text: str, *, end: str = "\n") -> None:
+    """Data for programs: UTF-8 whatever the locale, nothing replaced (JSON is UTF-8 by RFC 8259)."""
+    _write(sys.stdout, text + end, exactly=True)
 
 
 def say(text: str, *, end: str = "\n") -> None:
@@ -92,12 +98,12 @@ def printable(text: str) -> str:
     )
 
 
-def _write(stream: TextIO | None, text: str) -> None:
+def _write(stream: TextIO | None, text: str, *, exactly: bool = False) -> None:
     if stream is None:  # the descriptor was closed before we started: nobody listens
         return
     try:
-        encoding = stream.encoding or "utf-8"
-        data = presentable(text, stream).encode(encoding, "backslashreplace")
+        shown = text if exactly else presentable(text, stream)
+        data = shown.encode("utf-8" if exactly else stream.encoding or "utf-8", "backslashreplace")
         stream.flush()
         stream.buffer.write(data)
         stream.flush()

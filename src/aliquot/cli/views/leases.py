@@ -97,10 +97,6 @@ def one_line(row: LeaseRow) -> str:
     return f"lease {lease.id}{name} · {lease.ask} · {shares} · {held}"
 
 
-def _ended(row: LeaseRow, moment: int | None) -> int | None:
-    return moment if row.lease.state.live else None
-
-
 def holder_item(lease: Lease) -> dict[str, object]:
     match lease.holder:
         case ProcessHolder() as process:
@@ -140,9 +136,7 @@ def _nested(row: LeaseRow) -> dict[str, object]:
             for share in lease.shares
         ],
         "holderDetail": holder_item(lease),
-        "createdAt": format_time(lease.created_at),
         "heldAt": None if lease.held_at is None else format_time(lease.held_at),
-        "endedAt": None if lease.ended_at is None else format_time(lease.ended_at),
     }
 
 
@@ -159,12 +153,12 @@ LEASES: Listing[LeaseRow] = Listing(
         Column("isolation", lambda row: row.lease.isolation.value),
         Column("state", lambda row: row.lease.state.value),
         Column("holder", lambda row: holder_text(row.lease), narrowest=9),
-        Column("age", lambda row: row.lease.created_at, AGE, key="created"),
-        Column("expires", lambda row: _ended(row, row.lease.expires_at), REMAINING, spare=2),
+        Column("age", lambda row: row.lease.created_at, AGE, key="createdAt"),
+        Column("expires", lambda row: row.lease.expires_at, REMAINING, key="expiresAt", spare=2),
         Column("memory", lambda row: row.memory, BYTES, key="memoryBytes", shown=Shown.WIDE),
         Column("compute", lambda row: row.compute, COMPUTE, key="computeThousandths", shown=Shown.WIDE),
         Column("policy", lambda row: row.lease.policy.value, shown=Shown.WIDE),
-        Column("ended", lambda row: row.lease.ended_at, AGE, shown=Shown.WIDE),
+        Column("ended", lambda row: row.lease.ended_at, AGE, key="endedAt", shown=Shown.WIDE),
         Column(
             "lasted",
             lambda row: (

@@ -9,7 +9,7 @@ from aliquot.cli.output.tables import table
 from aliquot.model import GIB
 
 if TYPE_CHECKING:
-    from aliquot.node import Coverage, UsageRow
+    from aliquot.metering import Coverage, UsageRow
 
 _HOUR = 3600
 

@@ -1,0 +1,107 @@
+import json
+
+import pytest
+
+from aliquot.cli.program import invoke
+
+
+@pytest.fixture(autouse=True)
+def _utf8(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("gpu", "aliquot gpus"),
+        ("lese --gpu 1/4", "aliquot lease --gpu 1/4"),
+        ("gpus --were free", "aliquot gpus --where free"),
+        ("gpus --were=free", "aliquot gpus --where=free"),
+        ("gpus -o jsn", "aliquot gpus -o json"),
+        ("gpus --output=jsn", "aliquot gpus --output=json"),
+        ("softgpu creat T4", "aliquot softgpu create T4"),
+        ("run -- python x.py", "aliquot run --gpu 1/4 -- python x.py"),
+        ("run python x.py", "aliquot run --gpu 1/4 -- python x.py"),
+        ("run", "aliquot run --gpu 1/4 -- CMD"),
+        ("run 10GiB -- python x.py", "aliquot run --gpu 10GiB -- python x.py"),
+        ("run 10GiB python x.py", "aliquot run --gpu 10GiB -- python x.py"),
+        ("run 2xH100", "aliquot run --gpu 2xH100 -- CMD"),
+        ("run python x.py --gpu 1/4", "aliquot run --gpu 1/4 -- python x.py"),
+        ("run --gpu 1/4", "aliquot run --gpu 1/4 -- CMD"),
+        ("run --gpu 1/4 --", "aliquot run --gpu 1/4 -- CMD"),
+        ("run --lease k3m9x", "aliquot run --lease k3m9x -- CMD"),
+        ("run --gpo 1/4 -- true", "aliquot run --gpu 1/4 -- true"),
+    ],
+)
+def test_a_mistake_is_answered_with_the_line_that_was_meant(
+    typed: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(typed.split()) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    first, *rest = captured.err.splitlines()
+    assert first.startswith("✗ ")
+    assert first.endswith("[bad-usage]")
+    steps = [line for line in rest if line.startswith("  try   ")]
+    assert [step.removeprefix("  try   ").split("  ")[0] for step in steps] == [meant]
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("show", "`aliquot show` needs ID"),
+        ("release", "`aliquot release` needs ID..."),
+        ("gpus extra", "unexpected extra argument"),
+        ("gpus -n -1", "-1 is not in the range x>=0"),
+        ("gpus -n x", "'x' is not a valid integer"),
+        ("gpus --where", "requires an argument"),
+        ("lease", "give a SPEC or -f FILE"),
+        ("lease --gpu 1/4 -f x", "not both"),
+        ("lease --gpu 1/4 --for 5", "5 what? write 5m, 5h or 5d"),
+        ("lease --gpu 1/4 --name -x", "--name"),
+        ("run --gpu 1/4 --lease a -- true", "not both"),
+        ("run --lease a --name b -- true", "belong to a new lease"),
+        ("leases --since yesterday", "is no span of time"),
+        ("leases --since 2026-13-01", "is no time; write 2026-11-30"),
+        ("usage --since 1h --until 2h", "--since lies after --until"),
+        ("usage --by team", "is not one of"),
+        ("softgpu create 2y4", "is not [Nx]PROFILE"),
+        ("softgpu create 0xT4", "is not [Nx]PROFILE"),
+        ("softgpu create T4 --memory 25%", "write a size such as 2GiB"),
+        ("softgpu create T4 --memory H100:2GiB", "write a size such as 2GiB"),
+        ("completion tcsh", "is not one of"),
+        ("--nothing", "No option --nothing"),
+    ],
+)
+def test_a_mistake_says_what_is_wrong_on_one_line(
+    typed: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(typed.split()) == 2
+    captured = capsys.readouterr()
+    assert words in captured.err
+    assert "[bad-usage]" in captured.err.splitlines()[0]
+    assert "Traceback" not in captured.err
+    assert "Usage:" not in captured.err
+
+
+def test_a_size_that_cannot_be_read_keeps_its_own_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    for typed in ("plan 10", "lease --gpu 10", "run --gpu 10 -- true", "softgpu create T4 --memory 10"):
+        assert invoke(typed.split()) == 2
+        err = capsys.readouterr().err
+        assert "[bad-spec]" in err
+        assert "^" in err
+
+
+def test_a_file_that_cannot_be_read_is_a_bad_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: "object"
+) -> None:
+    for file in (f"{tmp_path}/missing.yaml", str(tmp_path), "/proc/self/mem", "/dev/zero"):
+        assert invoke(["plan", "-f", file]) == 2
+        assert "[bad-file]" in capsys.readouterr().err
+
+
+def test_programs_get_the_mistake_as_a_document(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["gpus", "--were", "x", "-o", "json"]) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["code"] == "bad-usage"
+    assert error["next"][0]["command"] == "aliquot gpus --where x -o json"
