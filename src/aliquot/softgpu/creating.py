@@ -13,8 +13,8 @@ from aliquot.model import AliquotError, Bytes, GpuUuid, Reason, format_bytes
 from aliquot.softgpu.devices import DEVICE_FILE, SHARED_FILES, SoftGpu, device_text, list_devices
 from aliquot.softgpu.profile import Profile, read_profile
 
-MOST_DEVICES = 256
-"""Eight buses of 32; more than any machine has cards."""
+MOST_DEVICES = 64
+"""SG_MAXIMUM_DEVICES of native/softgpu/device/device.h: the driver shows no more."""
 
 _HIGHEST_BUS = 0xFF
 _DEVICES_PER_BUS = 32

@@ -16,6 +16,18 @@ _UUID = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PCI_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
+_NEEDED = (
+    "memory_bytes",
+    "compute_major",
+    "compute_minor",
+    "multiprocessors",
+    "shared_per_block_bytes",
+    "registers_per_block",
+    "threads_per_multiprocessor",
+)
+"""Numbers without which the driver passes a device over: native/softgpu/device/facts.c."""
+
+
 @dataclass(frozen=True, slots=True)
 class SoftGpu:
     """One device on disk. ``None`` where its file does not tell; ``fault`` then says why."""
@@ -115,9 +127,10 @@ def _fault(folder: Path, pairs: dict[str, str]) -> str | None:
         return f"its file `device` says uuid {pairs.get('uuid')}, not its folder's name"
     if not _PCI_ID.fullmatch(pairs.get("pci_id", "")):
         return f"its file `device` says pci_id {pairs.get('pci_id')}, which is none"
+    for key in _NEEDED:
+        if _number(pairs, key) is None:
+            return f"its file `device` does not say {key}"
     memory = _number(pairs, "memory_bytes")
-    if not memory:
-        return "its file `device` does not say memory_bytes"
     for name in SHARED_FILES:
         if not (folder / name).is_file():
             return f"its file `{name}` is missing"

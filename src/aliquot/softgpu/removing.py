@@ -12,7 +12,13 @@ from pathlib import Path
 from aliquot.model import AliquotError, GpuUuid, Reason
 from aliquot.softgpu.devices import SoftGpu, list_devices
 
-_WHOLE_FILE = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+_FIRST_SLOT = (1 << 40) + 64
+"""The first byte that a process of the device locks: LOCK_BASE + SG_LOCK_SLOTS of
+native/softgpu/device/. The bytes before it are mutexes, which readers hold for moments too."""
+
+_ALL_SLOTS = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, _FIRST_SLOT, 0, 0)
+"""struct flock of 64-bit Linux; a length of 0 is all to the end."""
+
 _SHORTEST_PREFIX = 4
 
 
@@ -47,14 +53,14 @@ def remove(root: Path, selector: str, *, busy: Mapping[GpuUuid, Collection[int]]
 
 @contextmanager
 def _nobody_on(device: SoftGpu) -> Iterator[None]:
-    """Hold all of ``state`` locked, so that no process can come onto the device meanwhile."""
+    """Hold every process slot of ``state``, so that no process can come onto the device meanwhile."""
     try:
         descriptor = os.open(device.folder / "state", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         yield  # broken: without the file nobody can be on it
         return
     try:
-        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _WHOLE_FILE)
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _ALL_SLOTS)
     except OSError as error:
         os.close(descriptor)
         if error.errno in (errno.EAGAIN, errno.EACCES):

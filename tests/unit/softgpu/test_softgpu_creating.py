@@ -138,8 +138,8 @@ def test_devices_made_at_the_same_time_never_share_a_pci_id(tmp_path: Path) -> N
 
 
 def test_more_devices_than_there_are_places_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(AliquotError, match="256 is the most") as refused:
-        make(tmp_path / "softgpu", count=257)
+    with pytest.raises(AliquotError, match="64 is the most") as refused:
+        make(tmp_path / "softgpu", count=65)
     assert refused.value.reason is Reason.BAD_USAGE
     assert list_devices(tmp_path / "softgpu") == ()
 

@@ -4,6 +4,7 @@ import fcntl
 import os
 import struct
 from pathlib import Path
+from typing import IO
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -154,17 +155,29 @@ def test_that_another_device_is_busy_does_not_matter(root: Path) -> None:
     assert list_devices(root) == ()
 
 
-@pytest.mark.parametrize("place", [0, 4096, 1 << 40])
-def test_a_lock_on_any_byte_of_its_state_keeps_a_device(root: Path, place: int) -> None:
+def lock(state: IO[bytes], place: int) -> None:
+    fcntl.fcntl(state, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, place, 1, 0))
+
+
+@pytest.mark.parametrize("slot", [0, 1, 255])
+def test_a_device_stays_while_a_process_slot_of_it_is_locked(root: Path, slot: int) -> None:
     """The driver holds one for each process that uses the device."""
     (device,) = make(root)
     with (device.folder / "state").open("r+b") as state:
-        fcntl.fcntl(state, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, place, 1, 0))
+        lock(state, (1 << 40) + 64 + slot)
         with pytest.raises(AliquotError, match="in use by a process") as refused:
             remove(root, device.uuid)
         assert refused.value.reason is Reason.SOFTGPU_BUSY
         assert list_devices(root) == (device,)
     remove(root, device.uuid)
+    assert list_devices(root) == ()
+
+
+def test_a_reader_that_holds_the_mutex_for_a_moment_is_no_user(root: Path) -> None:
+    (device,) = make(root)
+    with (device.folder / "state").open("r+b") as state:
+        lock(state, 1 << 40)
+        remove(root, device.uuid)
     assert list_devices(root) == ()
 
 

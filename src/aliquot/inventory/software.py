@@ -1,0 +1,78 @@
+"""Software GPUs: read with the code that reads NVIDIA's, from a library of NVML's interface."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from aliquot.inventory import notices
+from aliquot.inventory.nvidia import NvmlError
+from aliquot.inventory.nvml_report import read_report
+from aliquot.model import Bytes, Gpu, Notice, Vendor
+
+_LIBRARY = "libnvidia-ml.so.1"
+
+PACKAGED_LIBRARY_FOLDER = Path(__file__).parent.parent / "_native" / "softgpu"
+
+
+@dataclass(frozen=True, slots=True)
+class SoftwareGpus:
+    gpus: tuple[Gpu, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    cuda_version: tuple[int, int] | None = None
+
+
+def see_software(devices: Path, library_folder: Path, proc: Path) -> SoftwareGpus:
+    """All that lie in ``devices``. Never raises; without any, no library is loaded."""
+    names = _device_names(devices)
+    if not names:
+        return SoftwareGpus()
+    library = library_folder / _LIBRARY
+    if not library.is_file():
+        return SoftwareGpus(notices=(notices.software_library_missing(library_folder),))
+    try:
+        with _devices_in(devices):
+            report = read_report(library, vendor=Vendor.SOFTWARE, proc=proc)
+    except NvmlError as failure:
+        return SoftwareGpus(notices=(notices.software_failed(failure, devices),))
+    gpus = tuple(_completed(gpu, devices) for gpu in report.gpus if gpu.uuid in names)
+    broken = sorted(names - {gpu.uuid for gpu in gpus})
+    return SoftwareGpus(
+        gpus, tuple(notices.software_device_broken(name) for name in broken), report.cuda_version
+    )
+
+
+def _device_names(devices: Path) -> set[str]:
+    """Names of the devices' folders; one that is being made or removed has a dot in front."""
+    try:
+        return {entry.name for entry in devices.iterdir() if entry.name[0] != "." and entry.is_dir()}
+    except OSError:
+        return set()
+
+
+@contextmanager
+def _devices_in(devices: Path) -> Iterator[None]:
+    """Let the library look where we do, whatever state folder this process was started with.
+
+    It asks the environment for the user's state folder, as every program's does.
+    """
+    before = os.environ.get("ALIQUOT_STATE_DIR")
+    os.environ["ALIQUOT_STATE_DIR"] = str(devices.parent)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["ALIQUOT_STATE_DIR"]
+        else:
+            os.environ["ALIQUOT_STATE_DIR"] = before
+
+
+def _completed(gpu: Gpu, devices: Path) -> Gpu:
+    """With what a context costs, which NVML has no question for; the device's file tells."""
+    try:
+        lines = (devices / gpu.uuid / "device").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return gpu
+    value = dict(line.strip().partition(" ")[::2] for line in lines).get("context_bytes", "")
+    return replace(gpu, context_bytes=Bytes(int(value)) if value.isascii() and value.isdigit() else None)
