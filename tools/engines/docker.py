@@ -26,7 +26,7 @@ from engines.leftovers import remove_all_under, remove_control_groups, remove_st
 
 BUILD_NEWEST = Path(__file__).with_name("build_newest_docker.sh")
 
-_STRAYS = [Path(path) for path in ("/etc/docker", "/run/docker", "/run/containerd")]
+_STRAYS = [Path(p) for p in ("/etc/docker/key.json", "/etc/docker", "/run/docker", "/run/containerd")]
 """What an engine makes outside the folders it is told: empty folders and, in 20.10, a key."""
 
 

@@ -34,11 +34,11 @@ def remove_control_groups(name: str) -> None:
                     continue
 
 
-def remove_stray(folder: Path) -> None:
-    """Remove a folder that an engine made outside its own, if it holds no more than empty folders
-    and Docker's key."""
-    (folder / "key.json").unlink(missing_ok=True)
-    for place, _, _ in os.walk(folder, topdown=False):
+def remove_stray(path: Path) -> None:
+    """Remove a file, or a tree of empty folders, that an engine made outside its own folder."""
+    if path.is_file():
+        path.unlink()
+    for place, _, _ in os.walk(path, topdown=False):
         try:
             Path(place).rmdir()
         except OSError:

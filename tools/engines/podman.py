@@ -10,6 +10,7 @@ that a user types.
 
 import os
 import pwd
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -51,7 +52,13 @@ def run_as(
     user: str | None, command: Sequence[str], environ: dict[str, str], **options: object
 ) -> "subprocess.CompletedProcess[str]":
     front = [] if user is None else ["runuser", "-u", user, "--"]
-    settings: dict[str, object] = {"capture_output": True, "text": True, "timeout": 60, "check": False}
+    settings: dict[str, object] = {
+        "capture_output": True,
+        "text": True,
+        "timeout": 60,
+        "check": False,
+        "cwd": "/",
+    }
     return subprocess.run([*front, *command], env=environ, **(settings | options))  # type: ignore[call-overload,no-any-return]
 
 
@@ -63,7 +70,9 @@ def podman_setup(image: Path, name: str, *, user: str | None = None) -> Iterator
     try:
         setup = _lay_out(folder, user)
         with image.open("rb") as tar:
-            setup.run("import", "-", name, stdin=tar, check=True)
+            done = setup.run("import", "-", name, stdin=tar)
+        if done.returncode != 0:
+            raise RuntimeError(f"podman import: {done.stderr}")
         yield setup
         setup.run("rm", "--all", "--force", "--time", "0")
     finally:
@@ -95,16 +104,21 @@ def scratch_user(name: str = "aliquot-test") -> Iterator[str]:
 
     Needs root. Raises ``RuntimeError`` with the reason where it cannot be had.
     """
-    made = subprocess.run(["useradd", "--no-create-home", name], capture_output=True, text=True, check=False)
+    home = tempfile.mkdtemp(prefix="aliquot-home-")
+    add = ["useradd", "--no-create-home", "--home-dir", home, name]
+    made = subprocess.run(add, capture_output=True, text=True, check=False)
     if made.returncode != 0:
+        shutil.rmtree(home)
         raise RuntimeError(f"useradd: {made.stderr.strip()}")
     try:
+        shutil.chown(home, name)
         if f"{name}:" not in Path("/etc/subuid").read_text(encoding="utf-8"):
             raise RuntimeError("useradd gave no subordinate ids: install uidmap")
         yield name
     finally:
         end_processes_of(pwd.getpwnam(name).pw_uid)
         subprocess.run(["userdel", "--force", name], capture_output=True, check=False)
+        shutil.rmtree(home)
 
 
 def main(words: list[str]) -> int:

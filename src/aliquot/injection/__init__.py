@@ -27,6 +27,7 @@ from aliquot.injection.containers import ContainerState, containers_of, image_en
 from aliquot.injection.engine import Client, Engine, EngineKind
 from aliquot.injection.flags import LABEL, cdi_flags, flags
 from aliquot.injection.forms import Forms, forms
+from aliquot.injection.insertion import takes_cdi
 from aliquot.injection.probe import probe
 from aliquot.injection.process_edits import process_edits
 from aliquot.injection.recognise import container_command
@@ -61,6 +62,7 @@ __all__ = [
     "remove_cdi_spec",
     "rewrite",
     "spec_path",
+    "takes_cdi",
     "writable_cdi_folder",
     "write_cdi_spec",
 ]

@@ -4,7 +4,6 @@
 but let a program inside take its limits away, or are worth a word.
 """
 
-import csv
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
@@ -14,6 +13,7 @@ from aliquot.injection.container_edits import GOVERNED
 from aliquot.injection.engine import Engine
 from aliquot.injection.process_edits import RUNTIME_DEVICES
 from aliquot.injection.share_folder import TENANT_SHARE
+from aliquot.injection.user_mounts import clean, source_and_target
 from aliquot.model import Notice, Severity
 
 _CARD_NODES = re.compile(r"/dev/(nvidia|dri(/|$)|kfd$|dxg$|accel)")
@@ -46,7 +46,7 @@ def _why_refused(option: Option, engine: Engine) -> str | None:
         case "device-cgroup-rule":
             return _cgroup_rule(value)
         case "volume" | "mount":
-            return _mount(*_source_and_target(option))
+            return _mount(*source_and_target(option))
         case "env":
             return _env(value)
         case "annotation" if value.startswith("cdi.k8s.io/"):
@@ -63,7 +63,7 @@ def _device(value: str) -> str | None:
         if "nvidia" in vendor or device_class in ("gpu", "mig", "dri"):
             return "it hands whole cards to the container, past its share"
         return None
-    path = _clean(value.partition(":")[0])
+    path = clean(value.partition(":")[0])
     if path in ("/", "/dev"):
         return "it gives the container every device of this machine"
     return "it is a card's device node, past the share" if _CARD_NODES.match(path) else None
@@ -78,7 +78,7 @@ def _cgroup_rule(value: str) -> str | None:
 
 
 def _mount(source: str, target: str) -> str | None:
-    source, target = _clean(source), _clean(target)
+    source, target = clean(source), clean(target)
     if source in ("/", "/dev") or _CARD_NODES.match(source):
         return "it shows the container every card's device node"
     if target.startswith(_RUNTIME_FOLDER):
@@ -100,31 +100,6 @@ def _env(value: str) -> str | None:
     return None
 
 
-def _source_and_target(option: Option) -> tuple[str, str]:
-    """Of a ``--volume`` or ``--mount``; empty where it has none."""
-    value = option.value or ""
-    if option.name == "volume":
-        source, colon, rest = value.partition(":")
-        return (source, rest.partition(":")[0]) if colon else ("", source)
-    fields = dict(field.partition("=")[::2] for field in next(csv.reader([value]), []))
-    source = fields.get("source") or fields.get("src") or ""
-    target = fields.get("target") or fields.get("destination") or fields.get("dst") or ""
-    return source if fields.get("type", "bind") in ("bind", "devpts") else "", target
-
-
-def _clean(path: str) -> str:
-    """Without doubled and trailing slashes and dots, as the engines clean it."""
-    if not path.startswith("/"):
-        return path
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            parts[-1:] = []
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/" + "/".join(parts)
-
-
 def warnings(options: Sequence[Option], *, own_folders: Sequence[str]) -> Iterator[Notice]:
     """What weakens the share without handing out a card.
 
@@ -139,8 +114,8 @@ def warnings(options: Sequence[Option], *, own_folders: Sequence[str]) -> Iterat
         elif option.name == "pid" and value == "host":
             yield _weaker("--pid host", "root inside can reach into other tenants' containers")
         elif option.name in ("volume", "mount"):
-            source, _ = _source_and_target(option)
-            source = _clean(source)
+            source, _ = source_and_target(option)
+            source = clean(source)
             if PurePosixPath(source).name in _ENGINE_SOCKETS:
                 yield _weaker(source, "a program inside can start containers without a share")
             shown = [folder for folder in own_folders if f"{folder}/".startswith(f"{source}/")]
