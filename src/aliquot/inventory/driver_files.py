@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from aliquot.inventory.reading import is_present, real
 from aliquot.inventory.shared_libraries import find_library
 from aliquot.model import DriverFiles, Vendor
 
@@ -49,21 +50,19 @@ def driver_files(
         return None
     libraries = {soname: find_library(soname, root) for soname in _COMPUTE_LIBRARIES}
     for stem in _VERSIONED:
-        for path in (*driver.parent.glob(f"{stem}.so.*"), *driver.resolve().parent.glob(f"{stem}.so.*")):
+        for path in (*driver.parent.glob(f"{stem}.so.*"), *real(driver).parent.glob(f"{stem}.so.*")):
             libraries[path.name] = path
     return DriverFiles(
         vendor=vendor,
-        libraries=tuple(
-            (soname, str(path.resolve())) for soname, path in libraries.items() if path is not None
-        ),
+        libraries=tuple((soname, str(real(path))) for soname, path in libraries.items() if path is not None),
         control_nodes=tuple(
-            str(root / "dev" / name) for name in _CONTROL_NODES if (root / "dev" / name).exists()
+            str(root / "dev" / name) for name in _CONTROL_NODES if is_present(root / "dev" / name)
         ),
     )
 
 
 def _software(folder: Path | None, devices: Path | None) -> DriverFiles | None:
-    if folder is None or not (folder / "libcuda.so.1").is_file():
+    if folder is None or not is_present(folder / "libcuda.so.1"):
         return None
     return DriverFiles(
         vendor=Vendor.SOFTWARE,

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from aliquot.inventory.reading import real, text_of
+
 _VERSION = re.compile(r"^NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s", re.MULTILINE)
 _LIBRARY = re.compile(r"\.so\.(\d+\.\d+(?:\.\d+)?)$")
 
@@ -19,18 +21,18 @@ class KernelCard:
 
 def module_version(proc: Path) -> str | None:
     """Version of the loaded module, such as ``550.54.15``; None where none is loaded."""
-    match = _VERSION.search(_text(proc / "driver/nvidia/version"))
+    match = _VERSION.search(text_of(proc / "driver/nvidia/version") or "")
     return match.group(1) if match else None
 
 
 def library_version(library: Path) -> str | None:
     """The version in the name of the file behind ``libnvidia-ml.so.1``."""
-    match = _LIBRARY.search(library.resolve().name)
+    match = _LIBRARY.search(real(library).name)
     return match.group(1) if match else None
 
 
 def kernel_card(pci_id: str, proc: Path) -> KernelCard | None:
-    text = _text(proc / "driver/nvidia/gpus" / pci_id / "information")
+    text = text_of(proc / "driver/nvidia/gpus" / pci_id / "information")
     if not text:
         return None
     pairs = dict(line.partition(":")[::2] for line in text.splitlines())
@@ -41,10 +43,3 @@ def kernel_card(pci_id: str, proc: Path) -> KernelCard | None:
         uuid=uuid if uuid.startswith("GPU-") and "?" not in uuid else None,
         minor=int(minor) if minor.isdigit() else None,
     )
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

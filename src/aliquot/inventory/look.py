@@ -9,6 +9,7 @@ from aliquot.inventory import notices
 from aliquot.inventory.nvidia_machine import Places, see_nvidia
 from aliquot.inventory.other_vendors import other_cards
 from aliquot.inventory.pci import bus_order, cards
+from aliquot.inventory.reading import text_of
 from aliquot.inventory.software import PACKAGED_LIBRARY_FOLDER, SoftwareGpus, see_software
 from aliquot.model import Gpu, Node, Snapshot
 
@@ -43,7 +44,7 @@ def look(
     return Snapshot(
         node=Node(
             name=os.uname().nodename,
-            boot_id=_boot_id(proc),
+            boot_id=text_of(proc / "sys/kernel/random/boot_id"),
             driver_version=nvidia.driver_version,
             cuda_version=nvidia.cuda_version or software.cuda_version,
         ),
@@ -58,10 +59,3 @@ def _ordered(gpus: Iterable[Gpu]) -> tuple[Gpu, ...]:
     for gpu in sorted(gpus, key=lambda gpu: (bus_order(gpu.pci_id), gpu.pci_id)):
         by_uuid.setdefault(gpu.uuid, gpu)
     return tuple(replace(gpu, index=index) for index, gpu in enumerate(by_uuid.values()))
-
-
-def _boot_id(proc: Path) -> str | None:
-    try:
-        return (proc / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip() or None
-    except (OSError, UnicodeDecodeError):
-        return None

@@ -213,5 +213,5 @@ def _open_error(node: Path) -> int | None:
 def _group(node: Path) -> str | None:
     try:
         return node.group()
-    except (OSError, KeyError):
+    except (OSError, KeyError, NotImplementedError):
         return None

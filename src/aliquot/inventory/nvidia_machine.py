@@ -13,6 +13,7 @@ from aliquot.inventory.nvml_report import NvmlReport, read_report
 from aliquot.inventory.other_vendors import NVIDIA, synthesised_uuid
 from aliquot.inventory.pci import PciCard
 from aliquot.inventory.pci_names import device_name
+from aliquot.inventory.reading import is_present
 from aliquot.inventory.shared_libraries import find_library
 from aliquot.model import Gpu, GpuUuid, Health, HealthState, Notice, Vendor
 
@@ -89,7 +90,7 @@ def _out_of_reach(card: PciCard, places: Places, unreachable: Sequence[NvmlError
         state = HealthState.LOST if lost else HealthState.UNHEALTHY
         return _unread(card, places, Health(state, f"the driver says: {worst.words}"))
     known = kernel_card(card.pci_id, places.proc)
-    if known is None or known.minor is None or not (places.dev / f"nvidia{known.minor}").exists():
+    if known is None or known.minor is None or not is_present(places.dev / f"nvidia{known.minor}"):
         return None
     return _unread(card, places, Health(HealthState.UNHEALTHY, "the driver does not list it"))
 
@@ -114,7 +115,7 @@ def _not_ours(
 
 def _without_library(cards: Sequence[PciCard], places: Places) -> NvidiaMachine:
     loaded = module_version(places.proc) is not None
-    wsl = not cards and (places.dev / "dxg").exists()
+    wsl = not cards and is_present(places.dev / "dxg")
     named = [card for card in cards if card.driver in ("nouveau", *_FOR_VIRTUAL_MACHINES)]
     gpus, why = _not_ours(named, places, None)
     rest = [card for card in cards if card not in named]

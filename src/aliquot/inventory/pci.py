@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from aliquot.inventory.reading import entries, is_present, real, text_of
+
 _ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
 _DISPLAY, _ACCELERATOR = 0x03, 0x12
 """Base classes of the PCI Code and ID Assignment Specification; compute cards have either."""
@@ -24,7 +26,7 @@ class PciCard:
 
     def text(self, attribute: str) -> str | None:
         """What the driver exports under that name; None where it does not."""
-        return _text(self.folder / attribute)
+        return text_of(self.folder / attribute)
 
     def number(self, attribute: str) -> int | None:
         """A decimal or ``0x`` number that the driver exports."""
@@ -52,10 +54,7 @@ def cards(sysfs: Path) -> tuple[PciCard, ...]:
     Virtual functions are left out where their physical card is here too: the card is
     listed once, as a whole. In a virtual machine they are all there is, and are listed.
     """
-    try:
-        folders = list((sysfs / "bus/pci/devices").iterdir())
-    except OSError:
-        return ()
+    folders = entries(sysfs / "bus/pci/devices")
     found = [card for card in map(_card, folders) if card is not None]
     return tuple(sorted(found, key=lambda card: bus_order(card.pci_id)))
 
@@ -76,24 +75,16 @@ def bus_order(pci_id: str) -> tuple[int, ...]:
 
 
 def _card(folder: Path) -> PciCard | None:
-    code = _text(folder / "class")
+    code = text_of(folder / "class")
     try:
         base_class = int(code or "", 16) >> 16
         if base_class not in (_DISPLAY, _ACCELERATOR) or not _ADDRESS.fullmatch(folder.name):
             return None
-        vendor, device = (int(_text(folder / name) or "", 16) for name in ("vendor", "device"))
+        vendor, device = (int(text_of(folder / name) or "", 16) for name in ("vendor", "device"))
     except ValueError:
         return None
-    if (folder / "physfn").exists():
+    if is_present(folder / "physfn"):
         return None
     driver = folder / "driver"
-    name = driver.resolve().name if driver.exists() else None
+    name = real(driver).name if driver.is_symlink() else None
     return PciCard(folder.name, vendor, device, base_class, name, folder)
-
-
-def _text(path: Path) -> str | None:
-    """OSError of every kind means that it cannot be told: drivers answer EINVAL, EIO, EPERM …"""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip() or None
-    except OSError:
-        return None

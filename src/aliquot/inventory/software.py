@@ -9,6 +9,7 @@ from pathlib import Path
 from aliquot.inventory import notices
 from aliquot.inventory.nvidia import NvmlError
 from aliquot.inventory.nvml_report import read_report
+from aliquot.inventory.reading import entries, is_folder, is_present, text_of
 from aliquot.model import Bytes, Gpu, Notice, Vendor
 
 _LIBRARY = "libnvidia-ml.so.1"
@@ -29,7 +30,7 @@ def see_software(devices: Path, library_folder: Path, proc: Path) -> SoftwareGpu
     if not names:
         return SoftwareGpus()
     library = library_folder / _LIBRARY
-    if not library.is_file():
+    if not is_present(library):
         return SoftwareGpus(notices=(notices.software_library_missing(library_folder),))
     try:
         with _devices_in(devices):
@@ -45,10 +46,7 @@ def see_software(devices: Path, library_folder: Path, proc: Path) -> SoftwareGpu
 
 def _device_names(devices: Path) -> set[str]:
     """Names of the devices' folders; one that is being made or removed has a dot in front."""
-    try:
-        return {entry.name for entry in devices.iterdir() if entry.name[0] != "." and entry.is_dir()}
-    except OSError:
-        return set()
+    return {entry.name for entry in entries(devices) if entry.name[0] != "." and is_folder(entry)}
 
 
 @contextmanager
@@ -70,9 +68,6 @@ def _devices_in(devices: Path) -> Iterator[None]:
 
 def _completed(gpu: Gpu, devices: Path) -> Gpu:
     """With what a context costs, which NVML has no question for; the device's file tells."""
-    try:
-        lines = (devices / gpu.uuid / "device").read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return gpu
+    lines = (text_of(devices / gpu.uuid / "device") or "").splitlines()
     value = dict(line.strip().partition(" ")[::2] for line in lines).get("context_bytes", "")
     return replace(gpu, context_bytes=Bytes(int(value)) if value.isascii() and value.isdigit() else None)
