@@ -19,7 +19,7 @@ def report(error: Exception, arguments: Sequence[str]) -> int:
         import traceback
 
         say("".join(traceback.format_exception(error)), end="")
-    with contextlib.suppress(OSError):  # stdout itself may be what failed; stderr tells
+    with contextlib.suppress(AliquotError):  # stdout itself may be what failed; stderr tells
         _print_document(refusal, code, arguments)
     from aliquot.cli.output.failures import failure_lines
 

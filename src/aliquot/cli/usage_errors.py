@@ -18,7 +18,9 @@ def unknown_command(path: str, words: Sequence[str], known: Iterable[str]) -> Al
     name, *rest = words
     nearest = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.5)
     steps = [(f"{path} --help", "lists the commands")]
-    if nearest:
+    if name == "help":
+        steps.insert(0, (shlex.join([*path.split(), *rest, "--help"]), "did you mean this?"))
+    elif nearest:
         steps.insert(0, (shlex.join([*path.split(), nearest[0], *rest]), "did you mean this?"))
     return AliquotError(Reason.BAD_USAGE, f"No command {name!r} in `{path}`", next=steps)
 

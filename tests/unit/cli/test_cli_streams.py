@@ -1,6 +1,8 @@
 import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -85,7 +87,7 @@ def test_a_closed_stdout_is_no_traceback() -> None:
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")  # noqa: PTH110
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.parametrize("arguments", ["--version", "version", "--help", "version -o json"])
 def test_a_full_disk_behind_stdout_is_said_and_fails(arguments: str, aliquot_env: dict[str, str]) -> None:
     shell = f"{sys.executable} -m aliquot.cli {arguments} >/dev/full"
@@ -94,4 +96,21 @@ def test_a_full_disk_behind_stdout_is_said_and_fails(arguments: str, aliquot_env
     )
     assert done.returncode == 1
     assert "No space left on device" in done.stderr
+    assert "aliquot failed" not in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_interrupt_is_130_and_silent(tmp_path: Path, aliquot_env: dict[str, str]) -> None:
+    fifo = tmp_path / "ask.yaml"
+    os.mkfifo(fifo)
+    with subprocess.Popen(
+        [sys.executable, "-m", "aliquot.cli", "plan", "-f", str(fifo)],
+        env=aliquot_env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        with fifo.open("wb"):  # returns once the command has opened it, and waits for what never comes
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert (out.strip(), err.strip()) == (b"", b"")

@@ -14,6 +14,7 @@ def _utf8(monkeypatch: pytest.MonkeyPatch) -> None:
     ("typed", "meant"),
     [
         ("gpu", "aliquot gpus"),
+        ("help run", "aliquot run --help"),
         ("lese --gpu 1/4", "aliquot lease --gpu 1/4"),
         ("gpus --were free", "aliquot gpus --where free"),
         ("gpus --were=free", "aliquot gpus --where=free"),

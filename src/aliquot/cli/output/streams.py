@@ -18,13 +18,13 @@ _STYLES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "red": "\x1b[31m", "green": "\x1
 
 
 def out(text: str, *, end: str = "\n") -> None:
-    """Data for people, to stdout. A full disk behind a redirection raises ``OSError``."""
-    _write(sys.stdout, text + end)
+    """Data for people, to stdout; ``AliquotError`` where it cannot be written, as on a full disk."""
+    _write_data(text + end, exactly=False)
 
 
 def out_exactly(text: str, *, end: str = "\n") -> None:
     """Data for programs: UTF-8 whatever the locale, nothing replaced (JSON is UTF-8 by RFC 8259)."""
-    _write(sys.stdout, text + end, exactly=True)
+    _write_data(text + end, exactly=True)
 
 
 def say(text: str, *, end: str = "\n") -> None:
@@ -96,6 +96,15 @@ def printable(text: str) -> str:
         letter if letter.isprintable() else letter.encode("unicode_escape", "surrogatepass").decode("ascii")
         for letter in text
     )
+
+
+def _write_data(text: str, *, exactly: bool) -> None:
+    try:
+        _write(sys.stdout, text, exactly=exactly)
+    except OSError as error:
+        from aliquot.model import AliquotError, Reason
+
+        raise AliquotError(Reason.FAILED, f"the output cannot be written: {error.strerror}") from error
 
 
 def _write(stream: TextIO | None, text: str, *, exactly: bool = False) -> None:

@@ -1,0 +1,210 @@
+"""The real ``aliquot`` as a process, on a machine of its own: a state folder under tmp_path."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+Aliquot = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def one_t4(aliquot: Aliquot) -> str:
+    """The UUID of the machine's only GPU."""
+    made = aliquot("softgpu", "create", "T4", "-q")
+    assert made.returncode == 0, made.stderr
+    return made.stdout.strip()
+
+
+def test_a_machine_without_a_gpu_says_so_and_lists_nothing(aliquot: Aliquot) -> None:
+    done = aliquot("gpus", "-l", "vendor=software")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert json.loads(aliquot("softgpu", "list", "-o", "json").stdout)["items"] == []
+
+
+def test_a_software_gpu_is_found_in_every_shell_until_removed(aliquot: Aliquot, one_t4: str) -> None:
+    (item,) = json.loads(aliquot("gpus", "-l", "vendor=software", "-o", "json").stdout)["items"]
+    assert item["uuid"] == one_t4
+    assert item["freeMemoryBytes"] == item["capacityBytes"]
+    assert item["leasedComputeThousandths"] == 0
+    assert aliquot("show", one_t4[:12]).returncode == 0
+    assert aliquot("softgpu", "remove", one_t4[:12]).returncode == 0
+    assert aliquot("softgpu", "list", "-q").stdout == ""
+
+
+def test_a_lease_is_listed_shown_and_given_back(aliquot: Aliquot, one_t4: str) -> None:
+    lease = aliquot("lease", "--gpu", "T4:1/4", "--for", "2h", "--name", "train", "-o", "name").stdout.strip()
+    assert aliquot("leases", "-q").stdout.split() == [lease]
+    (item,) = json.loads(aliquot("leases", "-o", "json", "--where", "size='T4:25%'").stdout)["items"]
+    assert (item["name"], item["state"], item["holderDetail"]) == ("train", "held", {"kind": "nobody"})
+    assert [share["gpu"] for share in item["shares"]] == [one_t4]
+
+    shown = aliquot("show", "train")
+    assert "reserved, not held yet" in shown.stdout
+    assert "peak" in shown.stdout
+    document = json.loads(aliquot("show", lease, "-o", "json").stdout)
+    assert document["id"] == lease
+    assert document["story"]
+    assert [usage["gpu"] for usage in document["usage"]] == [one_t4]
+
+    assert aliquot("release", "train").returncode == 0
+    assert aliquot("leases", "-q").stdout == ""
+    assert aliquot("leases", "--ended", "-q").stdout.split() == [lease]
+    assert aliquot("release", lease).returncode == 3
+
+
+def test_every_form_of_a_lease_is_printed_alone_or_together(aliquot: Aliquot, one_t4: str) -> None:
+    assert one_t4
+    everything = aliquot("lease", "--gpu", "1GiB").stdout
+    for title in ("environment", "docker", "podman", "compose", "reserved, not held yet"):
+        assert title in everything
+    lease = everything.split()[0]
+    assert aliquot("leases", "-q").stdout.split() == [lease]
+    environment = aliquot("lease", "--gpu", "1GiB", "-o", "env").stdout
+    shell = subprocess.run(
+        ["sh", "-ec", f"{environment}\nenv"], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert "LD_LIBRARY_PATH=" in shell.stdout
+    compose = aliquot("lease", "--gpu", "1GiB", "-o", "compose").stdout
+    assert isinstance(yaml.safe_load(compose), dict)
+
+
+def test_run_says_its_share_and_passes_the_childs_code(aliquot: Aliquot, one_t4: str) -> None:
+    assert one_t4
+    done = aliquot("run", "--gpu", "1/4", "--", "sh", "-c", "echo out; echo err >&2; exit 42")
+    assert (done.returncode, done.stdout) == (42, "out\n")
+    first, *rest = done.stderr.splitlines()
+    assert first.startswith("lease ")
+    assert "25%" in first
+    assert "advisory" in first
+    assert "reserved, not held yet" in first
+    assert rest == ["err"]
+    assert aliquot("leases", "-q").stdout == ""
+
+
+def test_a_forgotten_double_dash_is_understood(aliquot: Aliquot, one_t4: str) -> None:
+    assert one_t4
+    done = aliquot("run", "-q", "--gpu", "1/4", "printf", "%s", "-o", "--help")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "-o--help", "")
+
+
+def test_run_uses_a_lease_and_leaves_it(aliquot: Aliquot, one_t4: str) -> None:
+    assert one_t4
+    lease = aliquot("lease", "--gpu", "1GiB", "-o", "name").stdout.strip()
+    assert aliquot("run", "--lease", lease, "--", "true").returncode == 0
+    assert aliquot("leases", "-q").stdout.split() == [lease]
+
+
+def test_a_command_that_is_not_there_is_127(aliquot: Aliquot, one_t4: str) -> None:
+    assert one_t4
+    done = aliquot("run", "-q", "--gpu", "1GiB", "--", "/nowhere/at/all")
+    assert done.returncode == 127
+    assert "Traceback" not in done.stderr
+
+
+def test_the_second_sixty_percent_is_refused_with_who_holds_what(aliquot: Aliquot, one_t4: str) -> None:
+    assert one_t4
+    lease = aliquot("lease", "--gpu", "60%", "-o", "name").stdout.strip()
+    refused = aliquot("run", "--gpu", "60%", "--", "true")
+    assert refused.returncode == 4
+    assert "[no-room]" in refused.stderr.splitlines()[0]
+    assert lease in refused.stderr
+    assert "  try   aliquot " in refused.stderr
+
+    why = aliquot("why", "60%")
+    assert why.returncode == 4
+    assert lease in why.stdout
+    document = json.loads(aliquot("why", "60%", "-o", "json").stdout)
+    assert document["fits"] is False
+    assert [holder["id"] for holder in document["holders"]] == [lease]
+    assert document["considered"][0]["shortComputeThousandths"] == 200
+
+
+def test_what_never_fits_is_5_everywhere(aliquot: Aliquot, one_t4: str) -> None:
+    assert one_t4
+    for line in ("why 500GiB", "plan 500GiB", "lease --gpu 500GiB", "run --gpu 500GiB -- true"):
+        done = aliquot(*line.split())
+        assert done.returncode == 5, line
+        assert "500GiB" in done.stdout + done.stderr
+
+
+def test_without_any_gpu_run_names_the_software_gpu(aliquot: Aliquot) -> None:
+    if json.loads(aliquot("gpus", "-o", "json").stdout)["items"]:
+        pytest.skip("this machine has a GPU")
+    done = aliquot("run", "--gpu", "1GiB", "--", "true")
+    assert done.returncode == 5
+    assert "[no-gpu]" in done.stderr
+    assert "aliquot softgpu create T4" in done.stderr
+
+
+def test_a_plan_is_a_file_that_is_read_back(aliquot: Aliquot, one_t4: str, tmp_path: Path) -> None:
+    assert one_t4
+    file = tmp_path / "ask.yaml"
+    file.write_text(
+        aliquot("plan", " 2 x T4 : 0.5GiB @ 1/8, 512MiB ", "--policy", "cap", "-o", "yaml").stdout
+    )
+    normal = aliquot("plan", "-f", str(file), "-o", "name").stdout.strip()
+    assert normal == "2xT4:512MiB@12.5%,512MiB"
+    assert yaml.safe_load(file.read_text())["spec"]["policy"] == "cap"
+    from_stdin = aliquot("plan", "-f", "-", "-o", "yaml", stdin=file.read_text())
+    assert from_stdin.stdout == file.read_text()
+    assert "reserved, not held yet" in aliquot("plan", "-f", str(file)).stdout
+
+
+def test_usage_adds_up_to_the_card(aliquot: Aliquot, one_t4: str) -> None:
+    assert aliquot("run", "-q", "--gpu", "1/4", "--", "true").returncode == 0
+    for by in ("lease", "command", "user"):
+        report = json.loads(aliquot("usage", "--by", by, "-o", "json").stdout)
+        assert (report["kind"], len(report["items"])) == ("UsageList", 1)
+        card = next(card for card in report["coverage"] if card["gpu"] == one_t4)
+        assert card["leasedByteSeconds"] + card["unleasedByteSeconds"] == card["cardByteSeconds"]
+        assert card["leasedComputeSeconds"] > 0
+    assert aliquot("usage", "--since", "1h").returncode == 0
+
+
+def test_doctor_gives_a_line_a_check_and_7_for_a_fault(aliquot: Aliquot, one_t4: str) -> None:
+    assert one_t4
+    done = aliquot("doctor", "-o", "json")
+    items = json.loads(done.stdout.split("\n{\n")[0])["items"]
+    failed = [item["name"] for item in items if item["ok"] is False]
+    assert done.returncode == (7 if failed else 0)
+    assert {"governor", "book"} <= {item["name"] for item in items}
+
+
+def test_an_unwritable_state_folder_is_an_error_with_a_path(aliquot: Aliquot, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for arguments in (
+        ["gpus"],
+        ["leases"],
+        ["lease", "--gpu", "1GiB"],
+        ["run", "--gpu", "1GiB", "--", "true"],
+    ):
+        done = aliquot(*arguments, env={"ALIQUOT_STATE_DIR": str(tmp_path / "file" / "state")})
+        assert "aliquot failed" not in done.stderr, done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_output_is_ascii_in_the_c_locale(aliquot: Aliquot, one_t4: str) -> None:
+    assert one_t4
+    env = {"LC_ALL": "C"}
+    for arguments in (["gpus"], ["gpus", "-o", "wide"], ["why", "500GiB"], ["doctor"], ["--help"]):
+        done = aliquot(*arguments, env=env)
+        assert (done.stdout + done.stderr).isascii(), arguments
+
+
+def test_completion_offers_commands_options_and_leases(aliquot: Aliquot, one_t4: str) -> None:
+    assert one_t4
+    lease = aliquot("lease", "--gpu", "1GiB", "-o", "name").stdout.strip()
+
+    def completed(words: str, position: int) -> str:
+        return aliquot(
+            env={"_ALIQUOT_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(position)}
+        ).stdout
+
+    assert "gpus" in completed("aliquot g", 1)
+    assert "--isolation" in completed("aliquot run --iso", 2)
+    assert lease in completed(f"aliquot release {lease[0]}", 2)
+    assert lease in completed("aliquot run --lease ", 3)
