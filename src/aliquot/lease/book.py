@@ -1,0 +1,353 @@
+"""The book: who holds which share, from its preparation to its end and its figures.
+
+What is on disk when a call returns (see ``storage``):
+
+========================  =========  ====================================================
+step                      on disk    why
+========================  =========  ====================================================
+reserve (preparing)       later      nobody was told of it; its files lie in a runtime folder
+held, by a process        later      a loss of power ends the process, and the lease with it
+held, by a container      at once    both are expected to be there after the boot
+or by nobody
+releasing                 later      done again when it is lost
+ended, with its usage     at once    the figures exist nowhere else; the share is given away
+cordons, other changes    at once    somebody was told
+========================  =========  ====================================================
+
+"Later" is with the next commit that is "at once", or when the kernel writes back. A kill of any
+process, ours included, loses nothing in either case.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from sqlite3 import Connection
+from types import TracebackType
+from typing import Self
+
+from aliquot.lease import cards, looking_up
+from aliquot.lease.booking import refuse_double_booking
+from aliquot.lease.drafts import LeaseDraft, LeaseEvent
+from aliquot.lease.lifecycle import (
+    BootSet,
+    Ended,
+    Event,
+    ExpirySet,
+    Held,
+    HolderSet,
+    IllegalStepError,
+    ReleaseBegun,
+    describe_holder,
+    format_moment,
+    line_of,
+    step,
+)
+from aliquot.lease.liveness import describe
+from aliquot.lease.rows import IN_ORDER, LEASE_COLUMNS, SELECT_LEASES, lease_values, leases_of
+from aliquot.lease.storage import BookFile
+from aliquot.model import (
+    AliquotError,
+    Gpu,
+    GpuUuid,
+    Holder,
+    KnownGpu,
+    Lease,
+    LeaseId,
+    LeaseState,
+    Placed,
+    ProcessHolder,
+    Reason,
+    Refused,
+    Usage,
+    lease_id,
+)
+
+_DRAWS = 1000
+_INSERT_LEASE = (
+    f"INSERT INTO lease ({', '.join(LEASE_COLUMNS)}) "
+    f"VALUES ({', '.join('?' * len(LEASE_COLUMNS))}) ON CONFLICT (id) DO NOTHING"
+)
+_UPDATE_LEASE = f"UPDATE lease SET {', '.join(f'{column} = ?' for column in LEASE_COLUMNS[1:])} WHERE seq = ?"
+_INSERT_EVENT = "INSERT INTO event (at, lease, what, detail) VALUES (?, ?, ?, ?)"
+_INSERT_SHARE = "INSERT INTO share (lease, position, gpu, memory, compute, whole) VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT_USAGE = (
+    "INSERT INTO usage (lease, position, gpu, wall_ns, leased_bytes, leased_compute, peak_bytes, "
+    "mean_bytes, denied) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_LIVE = f"{SELECT_LEASES} WHERE lease.state <> 'ended'{IN_ORDER}"
+_BY_ID = f"{SELECT_LEASES} WHERE lease.id = ?{IN_ORDER}"
+
+
+class StaleDecisionError(AliquotError):
+    """The lease changed between the look that a decision rests on and the step."""
+
+    def __init__(self, lease: LeaseId) -> None:
+        super().__init__(
+            Reason.FAILED,
+            f"lease {lease} changed while its release was being decided; nothing was changed",
+            next=[("aliquot leases", "decides again")],
+        )
+
+
+def draw() -> int:
+    """64 bits of the system's entropy."""
+    return int.from_bytes(os.urandom(8), "little")
+
+
+class Book:
+    """Open one with ``open_book``. For one thread of one process; every method may raise
+    AliquotError with BOOK_LOCKED, BOOK_CORRUPT, BOOK_NEWER or BOOK_UNWRITABLE, having changed
+    nothing."""
+
+    def __init__(self, file: BookFile) -> None:
+        self._file = file
+        self._me: ProcessHolder | None = None
+
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
+    @property
+    def read_only(self) -> bool:
+        return self._file.read_only
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def check(self) -> tuple[str, ...]:
+        """What is wrong with the file, a line each; empty where it is sound. Reads all of it."""
+        return self._file.check()
+
+    # ---- the life of a lease ----
+
+    def reserve(
+        self,
+        draft: LeaseDraft,
+        decide: Callable[[tuple[Lease, ...]], Placed | Refused],
+        *,
+        entropy: Callable[[], int] = draw,
+    ) -> Lease | Refused:
+        """Read the live leases, decide, draw an id, write it as PREPARING: one transaction.
+
+        ``decide`` runs while nobody else can write, so it must be pure and quick. A refusal
+        writes nothing. Raises AliquotError: NAME_TAKEN; FAILED where ``decide`` handed out twice.
+        """
+        worker = draft.worker or self._worker()
+        with self._file.transaction(on_disk=False) as db:
+            live = tuple(lease for _, lease in leases_of(db.execute(_LIVE)))
+            _refuse_taken_name(draft.name, live)
+            decision = decide(live)
+            if isinstance(decision, Refused):
+                return decision
+            capacities = cards.capacities(db, [share.gpu for share in decision.shares])
+            refuse_double_booking(live, decision.shares, capacities)
+            return _insert(db, _drafted(draft, decision, worker), live, entropy)
+
+    def advance(
+        self,
+        lease: LeaseId,
+        to: LeaseState,
+        *,
+        at: int,
+        holder: Holder | None = None,
+        why: str | None = None,
+        seen: Lease | None = None,
+    ) -> Lease:
+        """To HELD (perhaps with its true ``holder``) or to RELEASING (perhaps with ``why``).
+
+        ``seen``: the lease that the decision rests on; StaleDecisionError is raised where the book
+        has another by now. RELEASING may be entered again: the caller takes the release over.
+        Raises AliquotError: NOT_FOUND, LEASE_ENDED, or IllegalStepError with the lease's story.
+        """
+        if to is LeaseState.HELD:
+            own = isinstance(holder, ProcessHolder)
+            return self._apply(lease, Held(at, holder), on_disk=not own, seen=seen)
+        if to is LeaseState.RELEASING:
+            event = ReleaseBegun(at, self._worker(), why)
+            return self._apply(lease, event, on_disk=False, seen=seen)
+        raise ValueError(f"a lease is advanced to held or releasing, not to {to.value}: see end()")
+
+    def end(self, lease: LeaseId, *, at: int, why: str, usages: Sequence[Usage]) -> Lease:
+        """RELEASING to ENDED and its figures, in one commit that is on disk on return.
+
+        Raises AliquotError as ``advance`` does: LEASE_ENDED where another process was first.
+        """
+        return self._apply(lease, Ended(at, why), on_disk=True, usages=usages)
+
+    def set_holder(self, lease: LeaseId, holder: Holder, *, at: int, seen: Lease | None = None) -> Lease:
+        """Of a lease in PREPARING or HELD. Raises as ``advance``."""
+        return self._apply(lease, HolderSet(at, holder), on_disk=True, seen=seen)
+
+    def set_expiry(self, lease: LeaseId, expires_at: int | None, *, at: int) -> Lease:
+        return self._apply(lease, ExpirySet(at, expires_at), on_disk=True)
+
+    def set_boot(self, lease: LeaseId, boot_id: str, *, at: int) -> Lease:
+        """Its files were made anew in the boot ``boot_id``."""
+        return self._apply(lease, BootSet(at, boot_id), on_disk=True)
+
+    # ---- look ----
+
+    def leases(self, *, live: bool | None = True, since: int | None = None) -> tuple[Lease, ...]:
+        """Oldest first. ``live=None`` is all; ``since`` leaves out what ended before that time."""
+        return looking_up.leases(self._file, live=live, since=since)
+
+    def find(self, text: str) -> Lease:
+        """By id, name of a live lease, unique prefix of an id, or name of the newest ended lease.
+
+        Exact beats prefix and live beats ended. Raises AliquotError: NOT_FOUND, AMBIGUOUS with
+        the candidates.
+        """
+        return looking_up.find(self._file, text)
+
+    def usages(self, *, lease: LeaseId | None = None, since: int | None = None) -> tuple[Usage, ...]:
+        """Of ended leases, in the order of leases and shares; ``since`` as in ``leases``."""
+        return looking_up.usages(self._file, lease=lease, since=since)
+
+    def events(self, lease: LeaseId | None = None, *, after: int = 0) -> tuple[LeaseEvent, ...]:
+        """The story of one lease, or of all; ``after``: only events with a larger ``seq``."""
+        return looking_up.events(self._file, lease, after=after)
+
+    # ---- cards ----
+
+    def note_gpus(self, gpus: Iterable[Gpu], *, at: int) -> None:
+        """Remember that these cards are here now. Costs a commit only where there is news."""
+        cards.note(self._file, tuple(gpus), at)
+
+    def known_gpus(self) -> tuple[KnownGpu, ...]:
+        """Every card ever seen, by UUID."""
+        return cards.known(self._file)
+
+    def cordon(self, gpu: GpuUuid, *, reason: str | None, at: int) -> None:
+        """No new leases on ``gpu``; again with another reason replaces the reason."""
+        cards.cordon(self._file, gpu, reason, at)
+
+    def uncordon(self, gpu: GpuUuid) -> bool:
+        """Whether it was cordoned."""
+        return cards.uncordon(self._file, gpu)
+
+    def cordons(self) -> dict[GpuUuid, str | None]:
+        """Cordoned cards and why."""
+        return cards.cordons(self._file)
+
+    # ---- inside ----
+
+    def _worker(self) -> ProcessHolder:
+        if self._me is None or self._me.pid != os.getpid():
+            self._me = describe(os.getpid())
+        return self._me
+
+    def _apply(
+        self,
+        lease: LeaseId,
+        event: Event,
+        *,
+        on_disk: bool,
+        seen: Lease | None = None,
+        usages: Sequence[Usage] = (),
+    ) -> Lease:
+        with self._file.transaction(on_disk=on_disk) as db:
+            found = leases_of(db.execute(_BY_ID, (lease,)))
+            if not found:
+                raise looking_up.not_found(lease)
+            seq, before = found[0]
+            if seen is not None and before != seen:
+                raise StaleDecisionError(lease)
+            try:
+                after, _ = step(before, event)
+            except IllegalStepError as error:
+                raise IllegalStepError(before, event, _story(db, seq)) from error
+            db.execute(_UPDATE_LEASE, (*lease_values(after)[1:], seq))
+            db.execute(_INSERT_EVENT, (event.at, seq, *line_of(event)))
+            if usages:
+                db.executemany(
+                    _INSERT_USAGE, [_usage_values(seq, n, usage) for n, usage in enumerate(usages)]
+                )
+        return after
+
+
+def _drafted(draft: LeaseDraft, placed: Placed, worker: ProcessHolder) -> Lease:
+    return Lease(
+        id=LeaseId(""),
+        state=LeaseState.PREPARING,
+        ask=draft.ask,
+        shares=placed.shares,
+        policy=draft.policy,
+        isolation=draft.isolation,
+        holder=draft.holder,
+        user=draft.user,
+        command=draft.command,
+        created_at=draft.created_at,
+        name=draft.name,
+        expires_at=draft.expires_at,
+        boot_id=draft.boot_id,
+        worker=worker,
+    )
+
+
+def _insert(db: Connection, draft: Lease, live: Sequence[Lease], entropy: Callable[[], int]) -> Lease:
+    names = {lease.name for lease in live}
+    for _ in range(_DRAWS):
+        lease = replace(draft, id=lease_id(entropy()))
+        # An id that is also somebody's name would make that name mean two leases.
+        if lease.id in names or lease.id == lease.name:
+            continue
+        inserted = db.execute(_INSERT_LEASE, lease_values(lease))
+        if inserted.rowcount == 1:
+            break
+    else:
+        raise AliquotError(Reason.FAILED, f"no free lease id was drawn in {_DRAWS} tries; nothing was leased")
+    seq = inserted.lastrowid
+    db.executemany(
+        _INSERT_SHARE,
+        [
+            (seq, position, share.gpu, share.memory, share.compute, int(share.whole))
+            for position, share in enumerate(lease.shares)
+        ],
+    )
+    db.execute(_INSERT_EVENT, (lease.created_at, seq, "preparing", f"for {describe_holder(lease.holder)}"))
+    return lease
+
+
+def _refuse_taken_name(name: str | None, live: Iterable[Lease]) -> None:
+    if name is None:
+        return
+    for lease in live:
+        if name in (lease.name, lease.id):
+            what = "name" if name == lease.name else "id"
+            raise AliquotError(
+                Reason.NAME_TAKEN,
+                f"`{name}` is the {what} of a live lease of {lease.user}; names of live leases are unique",
+                facts=[f"{lease.id}  {lease.ask}  {lease.state.value}"],
+                next=[
+                    (f"aliquot show {lease.id}", "shows it"),
+                    (f"aliquot release {lease.id}", "gives its share back and frees the name"),
+                ],
+            )
+
+
+def _usage_values(seq: int, position: int, usage: Usage) -> tuple[object, ...]:
+    return (
+        seq,
+        position,
+        usage.gpu,
+        usage.wall_ns,
+        usage.leased_bytes,
+        usage.leased_compute,
+        usage.peak_bytes,
+        usage.mean_bytes,
+        usage.denied,
+    )
+
+
+def _story(db: Connection, seq: int) -> tuple[str, ...]:
+    rows = db.execute("SELECT at, what, detail FROM event WHERE lease = ? ORDER BY seq", (seq,)).fetchall()
+    return tuple(f"{format_moment(at)}  {what}{f'  {detail}' if detail else ''}" for at, what, detail in rows)

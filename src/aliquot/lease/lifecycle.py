@@ -1,0 +1,166 @@
+"""The life of a lease as a pure state machine: (lease, event) → (lease, commands).
+
+    PREPARING ──Held──▶ HELD ──ReleaseBegun──▶ RELEASING ──Ended──▶ ENDED
+        └────────────────ReleaseBegun──────────────▲  ╰─ReleaseBegun (another takes over)
+
+Nothing else. A lease whose preparation failed is released like any other, because its files
+may be half made. Taking over is legal because a releaser may be killed: each step of a release
+can be done twice. The book commits what ``step`` gives; ``node`` performs the commands, after
+the commit.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import Enum
+
+from aliquot.model import (
+    AliquotError,
+    ContainerHolder,
+    Holder,
+    Lease,
+    LeaseState,
+    ProcessHolder,
+    Reason,
+)
+
+
+class Command(Enum):
+    """What is to be done once the step is committed, in this order."""
+
+    START_HOLDER = "start-holder"
+    STOP_NEW_WORK = "stop-new-work"
+    SETTLE = "settle"
+    """Read the ledger into usage, then end."""
+    REMOVE_FILES = "remove-files"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    at: int
+    holder: Holder | None = None
+    """Who holds it, where that is only known now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseBegun:
+    at: int
+    worker: ProcessHolder
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    at: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class HolderSet:
+    at: int
+    holder: Holder
+
+
+@dataclass(frozen=True, slots=True)
+class ExpirySet:
+    at: int
+    expires_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BootSet:
+    at: int
+    boot_id: str
+    """Of the boot in which the lease's files were made anew."""
+
+
+Event = Held | ReleaseBegun | Ended | HolderSet | ExpirySet | BootSet
+
+
+class IllegalStepError(AliquotError):
+    """An event that the lease's state does not allow. ``facts`` are the lease's story."""
+
+    def __init__(self, lease: Lease, event: Event, story: tuple[str, ...] = ()) -> None:
+        self.lease = lease
+        self.event = event
+        if lease.state is LeaseState.ENDED:
+            reason = Reason.LEASE_ENDED
+            message = f"lease {lease.id} has ended: {lease.end_why or 'no reason was kept'}"
+            next_ = [(f"aliquot show {lease.id}", "shows what it was and used")]
+        else:
+            reason = Reason.FAILED
+            message = f"lease {lease.id} is {lease.state.value}: {_FORBIDDEN[type(event)]}"
+            next_ = [(f"aliquot show {lease.id}", "shows its story")]
+        super().__init__(reason, message, facts=story, next=next_)
+
+
+_FORBIDDEN: dict[type, str] = {
+    Held: "only a lease in preparation can become held",
+    ReleaseBegun: "it cannot be released",
+    Ended: "a lease ends only after it is releasing",
+    HolderSet: "its holder can no longer change",
+    ExpirySet: "its time limit can no longer change",
+    BootSet: "its files are not made again",
+}
+
+_OPEN = (LeaseState.PREPARING, LeaseState.HELD)
+
+
+def step(lease: Lease, event: Event) -> tuple[Lease, tuple[Command, ...]]:
+    """The lease after ``event`` and what is then to be done. Raises IllegalStepError."""
+    match event:
+        case Held(at, holder) if lease.state is LeaseState.PREPARING:
+            held = replace(
+                lease, state=LeaseState.HELD, held_at=at, holder=holder or lease.holder, worker=None
+            )
+            return held, (Command.START_HOLDER,)
+        case ReleaseBegun(_, worker, why) if lease.state.live:
+            releasing = replace(
+                lease, state=LeaseState.RELEASING, worker=worker, end_why=why or lease.end_why
+            )
+            return releasing, (Command.STOP_NEW_WORK, Command.SETTLE)
+        case Ended(at, why) if lease.state is LeaseState.RELEASING:
+            ended = replace(lease, state=LeaseState.ENDED, ended_at=at, end_why=why, worker=None)
+            return ended, (Command.REMOVE_FILES,)
+        case HolderSet(_, holder) if lease.state in _OPEN and holder is not None:
+            return replace(lease, holder=holder), ()
+        case ExpirySet(_, expires_at) if lease.state in _OPEN:
+            return replace(lease, expires_at=expires_at), ()
+        case BootSet(_, boot_id) if lease.state in _OPEN:
+            return replace(lease, boot_id=boot_id), ()
+        case _:
+            raise IllegalStepError(lease, event)
+
+
+def line_of(event: Event) -> tuple[str, str | None]:
+    """(what, detail) of the event in a lease's story."""
+    match event:
+        case Held(_, holder):
+            return "held", None if holder is None else f"by {describe_holder(holder)}"
+        case ReleaseBegun(_, worker, why):
+            return "releasing", why or f"by process {worker.pid}"
+        case Ended(_, why):
+            return "ended", why
+        case HolderSet(_, holder):
+            return "holder", describe_holder(holder)
+        case ExpirySet(_, expires_at):
+            return "expiry", "none" if expires_at is None else format_moment(expires_at)
+        case BootSet(_, boot_id):
+            return "boot", boot_id
+
+
+def describe_holder(holder: Holder) -> str:
+    """A holder in a few words, for stories and messages."""
+    if isinstance(holder, ProcessHolder):
+        return f"process {holder.pid}"
+    if isinstance(holder, ContainerHolder):
+        client = f", started by process {holder.client.pid}" if holder.client else ""
+        return f"a container of {holder.engine}{client}"
+    return "nobody"
+
+
+def format_moment(at: int) -> str:
+    """Nanoseconds since the epoch as ``2026-01-31T12:00:00Z``; out of range as the number."""
+    try:
+        return datetime.fromtimestamp(at // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return f"{at}ns"

@@ -1,0 +1,98 @@
+"""Is a process still there? Everything here reads /proc, and nothing else does.
+
+A process is named by pid, start time and pid namespace, so that a reused pid is never taken
+for it. Where we cannot know, it counts as alive: a share kept for a dead holder costs room
+until somebody releases it; a share taken from a living one is handed out twice.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterable
+
+from aliquot.model import LeaseId, ProcessHolder
+
+VARIABLE = "ALIQUOT_LEASE"
+"""Set to the lease's id in everything that is started in a share."""
+
+_STATE, _THREADS, _START_TIME = 0, 17, 19
+"""Fields 3, 20 and 22 of /proc/PID/stat, counted after the command's closing parenthesis."""
+
+
+def describe(pid: int) -> ProcessHolder:
+    """The process that has ``pid`` now. Raises ProcessLookupError where there is none."""
+    try:
+        start_time = int(_stat(pid)[_START_TIME])
+    except FileNotFoundError as error:
+        raise ProcessLookupError(f"no process {pid}") from error
+    # Of another user's process, or a zombie's, it cannot be read: what we can name by a pid of
+    # ours lives in our namespace or below it, and ours is where the pid means something.
+    namespace = _namespace(str(pid)) or _namespace("self") or 0
+    return ProcessHolder(pid=pid, start_time=start_time, pid_namespace=namespace)
+
+
+def is_alive(holder: ProcessHolder) -> bool:
+    """False only where it is certainly gone. A zombie is gone: it holds no memory and no lock."""
+    if holder.pid_namespace != _namespace("self"):
+        return True  # its pid is a number of another namespace: here it names nothing
+    try:
+        fields = _stat(holder.pid)
+        if int(fields[_START_TIME]) != holder.start_time:
+            return False
+        # A main thread that left alone shows as a zombie while the others run on.
+        return fields[_STATE] not in ("Z", "X") or int(fields[_THREADS]) > 1
+    except (FileNotFoundError, ProcessLookupError):
+        return _is_hidden(holder.pid)
+    except (OSError, ValueError, IndexError):
+        return True
+
+
+def processes_carrying(leases: Iterable[LeaseId]) -> dict[LeaseId, tuple[int, ...]]:
+    """Pids of processes that were started inside each lease; leases without any are left out.
+
+    By their environment as it was at exec, so children, double forks and shells are found and
+    a program that clears its environment is not: the ledger's slot locks catch that one.
+    Processes whose environment we may not read (another user's) are left out as well.
+    """
+    wanted = {f"{VARIABLE}={lease}".encode(): lease for lease in leases}
+    if not wanted:
+        return {}
+    found: dict[LeaseId, list[int]] = {}
+    marker = f"{VARIABLE}=".encode()
+    with os.scandir("/proc") as entries:
+        pids = [int(entry.name) for entry in entries if entry.name.isdigit()]
+    for pid in sorted(pids):
+        environment = b""
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
+            environment = file.readall()
+        if marker not in environment:
+            continue
+        for lease in {wanted[item] for item in environment.split(b"\0") if item in wanted}:
+            found.setdefault(lease, []).append(pid)
+    return {lease: tuple(pids) for lease, pids in found.items()}
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields from the third on; the command before them may hold spaces and parentheses."""
+    with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+        text = file.readall().decode(errors="replace")
+    return text.rpartition(")")[2].split()
+
+
+def _namespace(process: str) -> int | None:
+    try:
+        return os.stat(f"/proc/{process}/ns/pid").st_ino  # noqa: PTH116 - pathlib adds nothing here
+    except OSError:
+        return None
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether a process without an entry in /proc may exist all the same (hidepid, no /proc)."""
+    if not os.path.exists("/proc/self/stat"):  # noqa: PTH110
+        return True
+    try:
+        os.kill(pid, 0)  # sends nothing
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return False  # it came after our look: another process

@@ -1,0 +1,105 @@
+"""Questions to the book that change nothing."""
+
+from collections.abc import Iterable
+
+from aliquot.lease.drafts import LeaseEvent
+from aliquot.lease.failures import CorruptRowError, explain
+from aliquot.lease.rows import IN_ORDER, SELECT_LEASES, leases_of
+from aliquot.lease.storage import BookFile, Row
+from aliquot.model import AliquotError, Bytes, GpuUuid, Lease, LeaseId, Reason, Usage
+
+_CANDIDATES_SHOWN = 8
+
+
+def leases(file: BookFile, *, live: bool | None, since: int | None) -> tuple[Lease, ...]:
+    conditions = {True: "lease.state <> 'ended'", False: "lease.state = 'ended'", None: "TRUE"}
+    if since is None:
+        return _select(file, conditions[live])
+    recent = "(lease.state <> 'ended' OR lease.ended_at >= ?)"
+    return _select(file, f"{conditions[live]} AND {recent}", since)
+
+
+def find(file: BookFile, text: str) -> Lease:
+    exact = _select(file, "lease.id = ?1 OR (lease.name = ?1 AND lease.state <> 'ended')", text)
+    if exact:
+        return next((lease for lease in exact if lease.id == text), exact[0])
+    if text.isascii() and text.isalnum():
+        begun = _select(file, "lease.id >= ?1 AND lease.id < ?1 || '~'", text)
+        live = [lease for lease in begun if lease.state.live]
+        candidates = live or begun
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            raise _ambiguous(text, candidates)
+    named = _select(file, "lease.seq = (SELECT max(seq) FROM lease WHERE name = ?)", text)
+    if named:
+        return named[0]
+    raise not_found(text)
+
+
+def usages(file: BookFile, *, lease: LeaseId | None, since: int | None) -> tuple[Usage, ...]:
+    rows = file.rows(
+        "SELECT lease.id, usage.gpu, wall_ns, leased_bytes, leased_compute, peak_bytes, mean_bytes, denied "
+        "FROM usage JOIN lease ON lease.seq = usage.lease "
+        "WHERE (?1 IS NULL OR lease.id = ?1) AND (?2 IS NULL OR lease.ended_at >= ?2) "
+        "ORDER BY usage.lease, usage.position",
+        (lease, since),
+    )
+    return tuple(_usage(row) for row in rows)
+
+
+def events(file: BookFile, lease: LeaseId | None, *, after: int) -> tuple[LeaseEvent, ...]:
+    select = (
+        "SELECT event.seq, event.at, lease.id, event.what, event.detail "
+        "FROM event JOIN lease ON lease.seq = event.lease "
+    )
+    if lease is None:
+        rows = file.rows(f"{select} WHERE event.seq > ? ORDER BY event.seq", (after,))
+    else:
+        rows = file.rows(f"{select} WHERE lease.id = ? AND event.seq > ? ORDER BY event.seq", (lease, after))
+    return tuple(
+        LeaseEvent(seq=seq, at=at, lease=LeaseId(id_), what=what, detail=detail)
+        for seq, at, id_, what, detail in rows
+    )
+
+
+def not_found(text: str) -> AliquotError:
+    return AliquotError(
+        Reason.NOT_FOUND,
+        f"no lease here has the id or name `{text}`",
+        next=[("aliquot leases --all", "lists all, ended ones too")],
+    )
+
+
+def _ambiguous(text: str, candidates: Iterable[Lease]) -> AliquotError:
+    found = list(candidates)
+    lines = [f"{lease.id}  {lease.name or '—'}  {lease.state.value}  {lease.ask}" for lease in found]
+    more = [f"… and {len(lines) - _CANDIDATES_SHOWN} more"] if len(lines) > _CANDIDATES_SHOWN else []
+    return AliquotError(
+        Reason.AMBIGUOUS,
+        f"`{text}` begins the ids of {len(found)} leases; type more of the one that is meant",
+        facts=[*lines[:_CANDIDATES_SHOWN], *more],
+        next=[("aliquot leases", "lists the live ones")],
+    )
+
+
+def _select(file: BookFile, condition: str, *parameters: object) -> tuple[Lease, ...]:
+    rows = file.rows(f"{SELECT_LEASES} WHERE {condition}{IN_ORDER}", parameters)
+    try:
+        return tuple(lease for _, lease in leases_of(rows))
+    except CorruptRowError as error:
+        raise explain(error, file.path) from error
+
+
+def _usage(row: Row) -> Usage:
+    id_, gpu, wall, leased, compute, peak, mean, denied = row
+    return Usage(
+        lease=LeaseId(id_),
+        gpu=GpuUuid(gpu),
+        wall_ns=wall,
+        leased_bytes=None if leased is None else Bytes(leased),
+        leased_compute=compute,
+        peak_bytes=None if peak is None else Bytes(peak),
+        mean_bytes=mean,
+        denied=denied,
+    )
