@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from aliquot.cli.output.documents import document
 from aliquot.cli.output.streams import printable, styled
 from aliquot.cli.output.tables import aligned
-from aliquot.model import AliquotError, Considered, Fit, format_bytes, format_compute
+from aliquot.model import AliquotError, Considered
 
 
 def failure_lines(error: AliquotError) -> list[str]:
@@ -25,7 +25,7 @@ def failure_lines(error: AliquotError) -> list[str]:
     first, *rest = error.message.splitlines() or [error.reason.title]
     cross = styled("✗", "red", sys.stderr)
     code = styled(f"[{error.reason.code}]", "dim", sys.stderr)
-    facts = [*rest, *error.facts] or considered_lines(error.considered)
+    facts = [*rest, *error.facts]
     return [
         f"{cross} {printable(first)}   {code}",
         *(f"  {printable(line.rstrip())}" for fact in facts for line in fact.splitlines()),
@@ -76,35 +76,3 @@ def considered_item(one: Considered) -> dict[str, object]:
         "shortComputeThousandths": one.short_compute,
         "detail": one.detail,
     }
-
-
-def considered_lines(considered: Sequence[Considered]) -> list[str]:
-    """A line a GPU: what was free, what was short, or what ruled it out."""
-    return aligned([_considered_row(one) for one in considered])
-
-
-def _considered_row(one: Considered) -> tuple[str, ...]:
-    head = (f"gpu{one.index}", one.name)
-    if one.fit in (Fit.FITS, Fit.SHORT, Fit.TOO_SMALL, Fit.BELOW_CONTEXT):
-        return (
-            *head,
-            f"free {format_bytes(one.free_memory)} of {format_bytes(one.capacity)}",
-            f"compute free {format_compute(one.free_compute)}",
-            _verdict(one),
-        )
-    return (*head, f"{one.fit.value}{f' ({one.detail})' if one.detail else ''}")
-
-
-def _verdict(one: Considered) -> str:
-    if one.fit is Fit.FITS:
-        return "fits"
-    short = [
-        text
-        for amount, text in (
-            (one.short_memory, format_bytes(one.short_memory)),
-            (one.short_compute, format_compute(one.short_compute)),
-        )
-        if amount
-    ]
-    words = {Fit.SHORT: "short", Fit.TOO_SMALL: "too small", Fit.BELOW_CONTEXT: "below the context cost"}
-    return " ".join([words[one.fit], ", ".join(short), f"({one.detail})" if one.detail else ""]).strip()

@@ -2,7 +2,7 @@
 
 from aliquot.ask import to_document
 from aliquot.cli.output.documents import document
-from aliquot.cli.output.failures import considered_item, considered_lines
+from aliquot.cli.output.failures import considered_item
 from aliquot.cli.output.tables import aligned
 from aliquot.cli.views.leases import COMPUTE_NOT_HELD
 from aliquot.model import (
@@ -15,6 +15,7 @@ from aliquot.model import (
     format_bytes,
     format_compute,
 )
+from aliquot.placement import explain
 
 
 def plan_lines(ask: Ask, result: Placed | Refused, snapshot: Snapshot) -> list[str]:
@@ -79,7 +80,7 @@ def refusal_of(ask: Ask, refused: Refused) -> AliquotError:
     return AliquotError(
         refused.reason,
         f"{refused.reason.title} for {ask}",
-        facts=considered_lines(refused.considered),
+        facts=explain(refused, ask),
         next=[(f"aliquot why {ask}", "says who holds what, and what fits now")],
         considered=refused.considered,
     )
