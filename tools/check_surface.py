@@ -26,6 +26,8 @@ def faults(symbols: list[Symbol], table: Mapping[str, Mapping[str, str]]) -> lis
             found.append(f"{symbol.symbol}: class {row['class']!r}, expected one of {sorted(CLASSES)}")
         elif row["class"] != "pass" and row["why"] == "-":
             found.append(f"{symbol.symbol}: class {row['class']} without a reason")
+        elif ";" in row["why"]:
+            found.append(f"{symbol.symbol}: a semicolon in the reason would end CMake's reading of the row")
         elif row["parameters"] != symbol.parameters:
             found.append(f"{symbol.symbol}: parameters changed to ({symbol.parameters})")
         if symbol.version == 0:

@@ -1,0 +1,44 @@
+/* What the share's processes have, in the file they all map.
+ *
+ * Every process owns one slot and writes its own bytes there. Bytes in use are the sum of the
+ * live slots and are kept nowhere else, so no crash can leave a wrong total: a dead slot's lock is
+ * gone with its process, and whoever next needs room clears it.
+ *
+ * A charge is published in the own slot first and then checked against the sum. Of several that
+ * race, the one that published last sees all the others; so those that pass never exceed the
+ * limit together, without a lock between processes. Who fails takes its bytes back and tries again
+ * a bounded number of times, for the one it lost to may fail too.
+ */
+#ifndef GOVERNOR_LEDGER_H
+#define GOVERNOR_LEDGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum charge { CHARGED, OVER_LIMIT, NO_SLOT };
+
+/* Once, after share_open. */
+bool ledger_open(bool writable);
+
+/* Make sure this process has a slot. False: refused, all are taken or the file cannot be locked. */
+bool ledger_claim(void);
+
+enum charge ledger_charge(unsigned device, uint64_t bytes);
+void ledger_release(unsigned device, uint64_t bytes);
+/* An allocation was turned away at the limit. */
+void ledger_denied(unsigned device);
+
+/* Bytes of all live processes. */
+uint64_t ledger_used(unsigned device);
+
+struct ledger_process {
+    pid_t pid;
+    uint64_t used;
+};
+
+/* The live processes of this pid namespace that hold bytes of `device`; how many there are, of
+ * which at most `room` are written. */
+unsigned ledger_processes(unsigned device, struct ledger_process *out, unsigned room);
+
+#endif

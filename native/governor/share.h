@@ -1,0 +1,45 @@
+/* The share's folder: what the tenant may have (limits), what it has (ledger), whose driver.
+ *
+ * Nothing here comes from the environment: the folder is /run/aliquot/share, or the parent of the
+ * folder that this library was loaded from.
+ */
+#ifndef GOVERNOR_SHARE_H
+#define GOVERNOR_SHARE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "aliquot_abi.h"
+
+#define SHARE_NO_LIMIT UINT64_MAX
+
+struct share {
+    char folder[PATH_MAX];
+    char ledger_path[PATH_MAX + 8];
+    char driver_path[PATH_MAX + 32];
+    aliquot_ledger *ledger;
+    dev_t ledger_device; /* of the file that is mapped */
+    ino_t ledger_inode;
+    unsigned devices;
+    char uuid[ALIQUOT_DEVICES_MAX][ALIQUOT_UUID_BYTES];
+};
+
+extern struct share share;
+
+/* Find, check and map. `soname` is the driver library to be opened later. False: refused. */
+bool share_open(const char *soname, bool writable);
+
+/* The ledger once more, as a description of its own for locks; -1 with errno where it cannot be. */
+int share_open_ledger(bool writable);
+
+/* Live values of `device` (< share.devices): a change of the limits file is seen at once. */
+uint64_t share_memory_limit(unsigned device);
+uint64_t share_context_bytes(unsigned device);
+
+/* The device of `uuid` written as GPU-… or MIG-…, or as 16 bytes; -1 where the share has none. */
+int share_device_of_uuid(const char *uuid);
+int share_device_of_uuid_bytes(const unsigned char bytes[16]);
+
+#endif
