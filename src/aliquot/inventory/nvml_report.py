@@ -50,11 +50,12 @@ def _text(nvml: Nvml, function: str) -> str | None:
 
 
 def _cuda_version(nvml: Nvml) -> tuple[int, int] | None:
-    """12040 is 12.4."""
+    """12040 is 12.4; 0 is what a library says that does not know."""
     for function in ("nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion"):
         try:
             number = int(nvml.call(function))
         except NvmlError:
             continue
-        return number // 1000, number % 1000 // 10
+        if number > 0:
+            return number // 1000, number % 1000 // 10
     return None

@@ -34,7 +34,7 @@ class Devices:
     def report(self, *numbers: int, more: str = "") -> None:
         cards = "".join(
             f"card\nname Tesla T4 (software)\nuuid {SOFTWARE.format(number)}\n"
-            f"bus 00000000:FF:{number:02X}.0\ntotal 1073741824\nreserved 0\nused 4096\nmajor 7\nminor 5\nsms 40\n"
+            f"bus 00000000:FF:{number:02X}.0\ntotal 1073741824\nreserved 0\nused 4096\nsms 40\n"
             for number in numbers
         )
         self.machine.library(self.library_folder, f"driver 0.1\ncuda 13000\n{more}{cards}")
