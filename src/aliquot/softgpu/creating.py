@@ -27,13 +27,13 @@ def create(
     count: int = 1,
     memory: Bytes | None = None,
     at: int,
-    entropy: Callable[[int], bytes],
+    entropy: Callable[[], int],
     taken_pci_ids: Collection[str] = (),
 ) -> tuple[SoftGpu, ...]:
     """Make ``count`` devices under ``root`` and return them; on any error none is left.
 
     memory: bytes of each instead of the profile's; at least 64 MiB, in steps of 2 MiB.
-    at: nanoseconds since the epoch. entropy: gives that many random bytes (``os.urandom``).
+    at: nanoseconds since the epoch. entropy: draws a number of at least 122 random bits.
     taken_pci_ids: of the machine's real cards; the new devices get others.
 
     Raises AliquotError: BAD_PROFILE, BAD_USAGE (memory, count), FILES_UNWRITABLE.
@@ -50,7 +50,7 @@ def create(
 
 
 def _create_all(
-    root: Path, figures: Profile, count: int, at: int, entropy: Callable[[int], bytes], taken: set[str]
+    root: Path, figures: Profile, count: int, at: int, entropy: Callable[[], int], taken: set[str]
 ) -> tuple[SoftGpu, ...]:
     _clear_leftovers(root)
     taken |= {device.pci_id for device in list_devices(root) if device.pci_id is not None}
@@ -58,7 +58,7 @@ def _create_all(
     made: list[Path] = []
     try:
         for pci_id in pci_ids:
-            identity = GpuUuid(f"GPU-{uuid.UUID(bytes=entropy(16), version=4)}")
+            identity = GpuUuid(f"GPU-{uuid.UUID(int=entropy() % (1 << 128), version=4)}")
             made.append(_create_one(root, identity, pci_id, figures, at))
         _sync(root)
     except BaseException:

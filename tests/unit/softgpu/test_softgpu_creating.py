@@ -20,13 +20,17 @@ from aliquot.softgpu.devices import parse_device_text
 AT = 1_700_000_000_000_000_000
 
 
+def random_number() -> int:
+    return int.from_bytes(os.urandom(16), "big")
+
+
 def make(
     root: Path,
     *,
     profile: str = "tiny",
     count: int = 1,
     memory: int | None = None,
-    entropy: Callable[[int], bytes] = os.urandom,
+    entropy: Callable[[], int] = random_number,
     taken: tuple[str, ...] = (),
 ) -> tuple[SoftGpu, ...]:
     return create(
@@ -186,12 +190,12 @@ def test_a_failure_at_the_third_of_four_leaves_none(tmp_path: Path) -> None:
     root = tmp_path / "softgpu"
     drawn = 0
 
-    def failing(count: int) -> bytes:
+    def failing() -> int:
         nonlocal drawn
         drawn += 1
         if drawn == 3:
             raise OSError(28, "No space left on device")
-        return os.urandom(count)
+        return random_number()
 
     with pytest.raises(AliquotError, match="No space left on device"):
         make(root, count=4, entropy=failing)
@@ -200,10 +204,10 @@ def test_a_failure_at_the_third_of_four_leaves_none(tmp_path: Path) -> None:
 
 def test_a_uuid_drawn_twice_fails_and_keeps_the_first_device(tmp_path: Path) -> None:
     root = tmp_path / "softgpu"
-    (first,) = make(root, entropy=lambda count: b"\x01" * count)
+    (first,) = make(root, entropy=lambda: 1)
     (first.folder / "state").write_bytes(b"in use")
     with pytest.raises(AliquotError) as refused:
-        make(root, entropy=lambda count: b"\x01" * count)
+        make(root, entropy=lambda: 1)
     assert refused.value.reason is Reason.FILES_UNWRITABLE
     assert [one.uuid for one in list_devices(root)] == [first.uuid]
     assert (first.folder / "state").read_bytes() == b"in use"
@@ -227,7 +231,7 @@ from aliquot.softgpu import create
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
-    create(Path({str(root)!r}), profile="tiny", at=1, entropy=os.urandom)
+    create(Path({str(root)!r}), profile="tiny", at=1, entropy=lambda: 1)
 except AliquotError as error:
     print(error.reason.code)
 """
