@@ -8,6 +8,7 @@ specification "unresolvable".
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -95,7 +96,7 @@ def writable_cdi_folder(cdi_folders: Sequence[str]) -> str | None:
     """
     for candidate in reversed(cdi_folders):
         place = Path(candidate)
-        while not place.exists() and place != place.parent:
+        while not os.path.exists(place) and place != place.parent:  # noqa: PTH110 - never raises
             place = place.parent
         if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
             return candidate
@@ -159,20 +160,19 @@ def listed_cdi_specs(cdi_folder: str, *, folder: ShareFolder) -> tuple[LeaseId, 
 
 
 def _listed(place: Path, mark: str) -> Iterator[LeaseId]:
+    ours = re.compile(rf"(\.?){re.escape(_PREFIX)}(\w+)_{mark}(\.json|\.\w+\.tmp)")
     try:
         paths = sorted(place.iterdir())
     except OSError:
         return
     for path in paths:
-        name = path.name
-        stem, _, ending = name.removeprefix(".").partition(".")
-        lease, _, owner = stem.removeprefix(_PREFIX).rpartition("_")
-        if not stem.startswith(_PREFIX) or owner != mark or not is_lease_id(lease):
+        match = ours.fullmatch(path.name)
+        if match is None or not is_lease_id(match[2]):
             continue
-        if name.startswith(".") and ending.endswith("tmp"):
+        if match[1] and match[3].endswith(".tmp"):
             path.unlink(missing_ok=True)
-        elif ending == "json":
-            yield LeaseId(lease)
+        elif not match[1] and match[3] == ".json":
+            yield LeaseId(match[2])
 
 
 def _sync_folder(path: Path) -> None:

@@ -115,12 +115,21 @@ def warnings(options: Sequence[Option], *, own_folders: Sequence[str]) -> Iterat
             yield _weaker("--pid host", "root inside can reach into other tenants' containers")
         elif option.name in ("volume", "mount"):
             source, _ = source_and_target(option)
-            source = clean(source)
+            source = _real_run(clean(source))
             if PurePosixPath(source).name in _ENGINE_SOCKETS:
                 yield _weaker(source, "a program inside can start containers without a share")
-            shown = [folder for folder in own_folders if f"{folder}/".startswith(f"{source}/")]
-            if source and shown:
+            shown = [folder for folder in own_folders if source and _overlap(folder, source)]
+            if shown:
                 yield _weaker(source, f"it shows Aliquot's own files in {shown[0]} to the container")
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether one of two folders lies in the other, or both are the same."""
+    return f"{one}/".startswith(f"{other.rstrip('/')}/") or f"{other}/".startswith(f"{one.rstrip('/')}/")
+
+
+def _real_run(path: str) -> str:
+    return path.removeprefix("/var") if f"{path}/".startswith("/var/run/") else path
 
 
 def _weaker(what: str, why: str) -> Notice:
