@@ -1,0 +1,17 @@
+"""What holds a tenant to its share: the limits file, the ledger, and where the governor lies.
+
+What lives here: writing `limits`, making and reading `ledger`, the folder of the governor's
+libraries, and the rules for how strongly a lease can be held. What may be imported: `model` and
+the standard library. What never: another stage, the driver, a lease's state.
+
+The governor itself is C (`native/governor`) and runs in the tenant's process; this package and it
+meet only in the two files, whose one layout is `native/abi/layout.toml`. Memory is held. Compute
+is written into `limits` and not held yet.
+"""
+
+from aliquot.enforcement.governor import governor_folder
+from aliquot.enforcement.isolation import achievable_isolation
+from aliquot.enforcement.ledger import create_ledger, read_ledger
+from aliquot.enforcement.limits import write_limits
+
+__all__ = ["achievable_isolation", "create_ledger", "governor_folder", "read_ledger", "write_limits"]

@@ -1,0 +1,143 @@
+"""The ledger: what a tenant has, in its own words.
+
+Its processes write it, so nothing in it is believed further than it can be checked: sizes and
+counts are fixed by the layout, every number is clamped, and who is alive is asked of the kernel
+(the lock on the slot's first byte), not of the file. It is read with read(2): a mapping would
+let a tenant that truncates the file end the reader with SIGBUS.
+"""
+
+import fcntl
+import math
+import os
+import struct
+import time
+from pathlib import Path
+
+from aliquot.enforcement import abi
+from aliquot.enforcement.files import put, unwritable, write_whole
+from aliquot.model import Bytes, Ledger, LedgerDevice, LedgerSlot
+
+_BYTES_MAX = 1 << 50
+"""1 PiB: more than any card has; larger numbers are nonsense."""
+_BYTE_SECONDS_MAX = 1e24
+_COUNT_MAX = (1 << 63) - 1
+_PID_MAX = (1 << 31) - 1
+_FLOCK = struct.Struct("hhqqi4x")
+"""struct flock of 64-bit Linux: type, whence, start, length, pid."""
+
+
+def create_ledger(path: Path, *, devices: int) -> None:
+    """Make an empty ledger, writable by every uid (0666): the tenant's is not known beforehand.
+
+    One that exists stays: processes of the share may have it mapped.
+    Raises AliquotError(FILES_UNWRITABLE).
+    """
+    if not 0 < devices <= abi.DEVICES_MAX:
+        raise ValueError(f"a ledger is of 1 to {abi.DEVICES_MAX} devices, not {devices}")
+    file = bytearray(abi.Ledger.RECORD_SIZE)
+    put(file, 0, abi.Ledger.MAGIC, abi.LEDGER_MAGIC)
+    put(file, 0, abi.Ledger.VERSION, abi.VERSION)
+    put(file, 0, abi.Ledger.SIZE, abi.Ledger.RECORD_SIZE)
+    put(file, 0, abi.Ledger.MINIMUM_READER, abi.MINIMUM_READER)
+    put(file, 0, abi.Ledger.SLOT_COUNT, abi.SLOTS_MAX)
+    put(file, 0, abi.Ledger.DEVICE_COUNT, devices)
+    try:
+        if not path.exists():
+            write_whole(path, bytes(file), mode=0o666)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def read_ledger(path: Path) -> Ledger | None:
+    """The ledger at this moment; None where it is missing or may not be read.
+
+    Bytes in use are those of live processes. Byte-seconds run up to now, also for a process that
+    died: when it did is not known, so its bytes count until its slot is cleared or the share is
+    released. So the last read before a release is the lease's final account. Nothing is changed.
+    Numbers that cannot be are clamped; nothing in the file makes this raise.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        file = os.pread(descriptor, abi.Ledger.RECORD_SIZE, 0)
+        file += bytes(abi.Ledger.RECORD_SIZE - len(file))
+        count = _device_count(path, file)
+        now = time.monotonic_ns()
+        slots, integrals = [], [0.0] * count
+        for index in range(abi.SLOTS_MAX):
+            base = abi.Ledger.SLOTS.offset + index * abi.Slot.RECORD_SIZE
+            slot = _slot(file, base, count, alive=_is_locked(descriptor, base))
+            if slot.pid or any(slot.used):
+                slots.append(slot)
+                for device in range(count):
+                    integrals[device] += _slot_byte_seconds(file, base, device, now)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    devices = tuple(_device(file, device, slots, integrals[device]) for device in range(count))
+    return Ledger(devices=devices, slots=tuple(slots))
+
+
+def _device_count(path: Path, file: bytes) -> int:
+    """From `limits` beside it, which the tenant cannot write; else from the ledger's own head."""
+    at = abi.Limits.DEVICE_COUNT.offset
+    count = 0
+    try:
+        head = (path.parent / "limits").read_bytes()[: at + 4]
+        if head.startswith(abi.LIMITS_MAGIC) and len(head) == at + 4:
+            (count,) = struct.unpack_from("<I", head, at)
+    except OSError:
+        count = _whole(file, 0, abi.Ledger.DEVICE_COUNT, most=abi.DEVICES_MAX)
+    return min(count, abi.DEVICES_MAX)
+
+
+def _slot(file: bytes, base: int, devices: int, *, alive: bool) -> LedgerSlot:
+    return LedgerSlot(
+        pid=_whole(file, base, abi.Slot.PID, most=_PID_MAX),
+        start_time=_whole(file, base, abi.Slot.START_TIME, most=_COUNT_MAX),
+        pid_namespace=_whole(file, base, abi.Slot.PID_NAMESPACE, most=_COUNT_MAX),
+        alive=alive,
+        used=tuple(_bytes(file, base, abi.Slot.USED, device) for device in range(devices)),
+    )
+
+
+def _slot_byte_seconds(file: bytes, base: int, device: int, now: int) -> float:
+    used = _bytes(file, base, abi.Slot.USED, device)
+    changed = _whole(file, base, abi.Slot.CHANGED, device, most=_COUNT_MAX)
+    running = used * max(0, now - changed) / 1e9 if used and changed else 0.0
+    return _seconds(file, base, abi.Slot.BYTE_SECONDS, device) + running
+
+
+def _device(file: bytes, device: int, slots: list[LedgerSlot], integral: float) -> LedgerDevice:
+    base = abi.Ledger.DEVICES.offset + device * abi.LedgerDevice.RECORD_SIZE
+    used = sum(slot.used[device] for slot in slots if slot.alive)
+    return LedgerDevice(
+        used=Bytes(min(used, _BYTES_MAX)),
+        peak=_bytes(file, base, abi.LedgerDevice.PEAK, 0),
+        byte_seconds=min(_seconds(file, base, abi.LedgerDevice.RETIRED, 0) + integral, _BYTE_SECONDS_MAX),
+        denied=_whole(file, base, abi.LedgerDevice.DENIED, most=_COUNT_MAX),
+    )
+
+
+def _is_locked(descriptor: int, start: int) -> bool:
+    """Whether somebody holds the write lock: F_OFD_GETLK turns the type into F_UNLCK where not."""
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, 1, 0)
+    answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked)
+    return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
+
+
+def _whole(file: bytes, base: int, field: abi.Field, index: int = 0, *, most: int) -> int:
+    (value,) = struct.unpack_from(field.code, file, base + field.offset + index * field.size)
+    return min(int(value), most)
+
+
+def _bytes(file: bytes, base: int, field: abi.Field, index: int) -> Bytes:
+    return Bytes(_whole(file, base, field, index, most=_BYTES_MAX))
+
+
+def _seconds(file: bytes, base: int, field: abi.Field, index: int) -> float:
+    (value,) = struct.unpack_from(field.code, file, base + field.offset + index * field.size)
+    return min(value, _BYTE_SECONDS_MAX) if math.isfinite(value) and value > 0 else 0.0

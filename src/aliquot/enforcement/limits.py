@@ -1,0 +1,121 @@
+"""The limits file: what a tenant may have, readable by it and writable only by us.
+
+Made once, complete, by rename; afterwards changed in place. A rename would leave running tenants
+with a mapping of the old file, so a change goes through the sequence lock instead: readers take
+values only between two equal, even readings of ``sequence``.
+"""
+
+import fcntl
+import mmap
+import os
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+from aliquot.enforcement import abi
+from aliquot.enforcement.files import put, unwritable, write_whole
+from aliquot.model import AliquotError, Gpu, GpuUuid, Lease, Reason, Share
+
+_NO_LIMIT = (1 << 64) - 1
+_WHOLE = 1
+
+
+def write_limits(path: Path, *, lease: Lease, gpus: Mapping[GpuUuid, Gpu]) -> None:
+    """Make ``path`` (0444), or bring an existing one to ``lease``'s present shares.
+
+    ``gpus`` gives each device's context cost; a card that does not tell charges nothing.
+    Raises AliquotError: FILES_UNWRITABLE, or FAILED where ``path`` belongs to another lease.
+    """
+    wanted = _limits(lease, gpus)
+    try:
+        if path.exists():
+            _change(path, wanted)
+        else:
+            write_whole(path, wanted, mode=0o444)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def _limits(lease: Lease, gpus: Mapping[GpuUuid, Gpu]) -> bytes:
+    if not 0 < len(lease.shares) <= abi.DEVICES_MAX:
+        raise AliquotError(
+            Reason.FAILED,
+            f"a lease of {len(lease.shares)} GPUs cannot be held; a governor holds 1 to {abi.DEVICES_MAX}",
+        )
+    file = bytearray(abi.Limits.RECORD_SIZE)
+    put(file, 0, abi.Limits.MAGIC, abi.LIMITS_MAGIC)
+    put(file, 0, abi.Limits.VERSION, abi.VERSION)
+    put(file, 0, abi.Limits.SIZE, abi.Limits.RECORD_SIZE)
+    put(file, 0, abi.Limits.MINIMUM_READER, abi.MINIMUM_READER)
+    put(file, 0, abi.Limits.LEASE, lease.id.encode())
+    put(file, 0, abi.Limits.DEVICE_COUNT, len(lease.shares))
+    for index, share in enumerate(lease.shares):
+        _put_device(file, abi.Limits.DEVICES.offset + index * abi.LimitsDevice.RECORD_SIZE, share, gpus)
+    return bytes(file)
+
+
+def _put_device(file: bytearray, base: int, share: Share, gpus: Mapping[GpuUuid, Gpu]) -> None:
+    gpu = gpus.get(share.gpu)
+    uuid = share.gpu.encode()
+    if len(uuid) >= abi.UUID_BYTES:
+        raise AliquotError(
+            Reason.FAILED, f"the GPU UUID {share.gpu} is longer than {abi.UUID_BYTES - 1} bytes"
+        )
+    put(file, base, abi.LimitsDevice.UUID, uuid)
+    put(file, base, abi.LimitsDevice.MEMORY, _NO_LIMIT if share.memory is None else share.memory)
+    put(file, base, abi.LimitsDevice.CONTEXT_BYTES, (gpu.context_bytes if gpu is not None else None) or 0)
+    put(file, base, abi.LimitsDevice.COMPUTE, share.compute)
+    put(file, base, abi.LimitsDevice.FLAGS, _WHOLE if share.whole else 0)
+
+
+def _change(path: Path, wanted: bytes) -> None:
+    """In place. The owner's own bit is opened for as long as the file is opened; the tenant's are
+    never: a governor that starts in this moment refuses only what others may write."""
+    path.chmod(0o644)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    finally:
+        path.chmod(0o444)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_size < len(wanted):
+            raise AliquotError(Reason.FAILED, f"{path} is too short for a limits file")
+        with mmap.mmap(descriptor, len(wanted)) as file:
+            _check_same_lease(path, file[: len(wanted)], wanted)
+            _replace(file, wanted)
+    finally:
+        os.close(descriptor)
+
+
+def _check_same_lease(path: Path, found: bytes, wanted: bytes) -> None:
+    lease = abi.Limits.LEASE
+    same = (
+        found[:8] == wanted[:8]
+        and found[lease.offset :][: lease.count] == wanted[lease.offset :][: lease.count]
+    )
+    for index in range(abi.DEVICES_MAX):
+        at = abi.Limits.DEVICES.offset + index * abi.LimitsDevice.RECORD_SIZE
+        same = same and found[at : at + abi.UUID_BYTES] == wanted[at : at + abi.UUID_BYTES]
+    if not same:
+        raise AliquotError(
+            Reason.FAILED, f"{path} belongs to another lease or names other GPUs; nothing was changed"
+        )
+
+
+def _replace(file: mmap.mmap, wanted: bytes) -> None:
+    """The devices' values. A sequence that a killed writer left odd is taken over from there."""
+    at = abi.Limits.SEQUENCE.offset
+    (sequence,) = struct.unpack_from("<I", file, at)
+    busy = (sequence | 1) & 0xFFFFFFFF
+    struct.pack_into("<I", file, at, busy)
+    for index in range(abi.DEVICES_MAX):
+        base = abi.Limits.DEVICES.offset + index * abi.LimitsDevice.RECORD_SIZE
+        for field in (abi.LimitsDevice.MEMORY, abi.LimitsDevice.CONTEXT_BYTES):
+            struct.pack_into(
+                "<Q", file, base + field.offset, *struct.unpack_from("<Q", wanted, base + field.offset)
+            )
+        for field in (abi.LimitsDevice.COMPUTE, abi.LimitsDevice.FLAGS):
+            struct.pack_into(
+                "<I", file, base + field.offset, *struct.unpack_from("<I", wanted, base + field.offset)
+            )
+    struct.pack_into("<I", file, at, (busy + 1) & 0xFFFFFFFF)
