@@ -22,26 +22,28 @@ def processes_of(card: Card, proc: Path) -> tuple[GpuProcess, ...] | None:
     """All processes by pid; None where the driver gives none of its lists.
 
     A process that is in two lists (compute and graphics) has the same memory in both: the
-    larger counts, never the sum.
+    larger counts, never the sum. Pid 0 is one that our pid namespace does not show; there may
+    be several, and only the first list's are told, because nothing says which are the same.
     """
     lists = [card.ask_list(function) for function in _LISTS]
     told = [entries for entries in lists if entries is not None]
     if not told:
         return None
     memory: dict[int, int | None] = {}
-    for entry in (entry for entries in told for entry in entries):
+    for entry in (entry for entries in told for entry in entries if entry.pid):
         pid, used = int(entry.pid), entry.usedGpuMemory
         known = memory.get(pid)
         memory[pid] = used if known is None else max(known, used or 0)
+    hidden = [(0, entry.usedGpuMemory) for entry in told[0] if not entry.pid]
     utilisation = _utilisation(card) if memory else {}
     return tuple(
         GpuProcess(
             pid=pid,
             memory=None if used is None else Bytes(int(used)),
             utilisation=utilisation.get(pid),
-            command=command_of(pid, proc),
+            command=command_of(pid, proc) if pid else None,
         )
-        for pid, used in sorted(memory.items())
+        for pid, used in [*hidden, *sorted(memory.items())]
     )
 
 
@@ -72,4 +74,4 @@ def _utilisation(card: Card) -> dict[int, int]:
         known = newest.get(sample.pid)
         if known is None or sample.timeStamp >= known.timeStamp:
             newest[sample.pid] = sample
-    return {pid: int(sample.smUtil) for pid, sample in newest.items() if sample.smUtil <= 100}
+    return {pid: int(sample.smUtil) for pid, sample in newest.items() if pid and sample.smUtil <= 100}

@@ -163,6 +163,19 @@ class TestProcesses:
         processes = only_gpu(machine.look()).processes
         assert [(one.pid, one.memory) for one in processes or ()] == [(5, 1), (77, 300)]
 
+    def test_processes_that_this_pid_namespace_does_not_show_stay_several(
+        self, machine: "FakeMachine"
+    ) -> None:
+        machine.install(
+            machine.card(more="compute 0 5\ncompute 0 5\ncompute 7 1\ngraphics 0 5\nsample 0 50 10")
+        )
+        processes = only_gpu(machine.look()).processes
+        assert [(one.pid, one.memory, one.utilisation, one.command) for one in processes or ()] == [
+            (0, 5, None, None),
+            (0, 5, None, None),
+            (7, 1, None, None),
+        ]
+
     def test_memory_that_is_not_told_is_none_and_not_0(self, machine: "FakeMachine") -> None:
         machine.install(machine.card(more="compute 77 -1"))
         processes = only_gpu(machine.look()).processes
