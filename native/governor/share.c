@@ -81,7 +81,7 @@ static bool find_folder(void)
 
 static int open_file(const char *path, bool writable)
 {
-    return open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    return open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
 int share_open_ledger(bool writable)

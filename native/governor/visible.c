@@ -7,15 +7,17 @@
 
 #include "share.h"
 
+/* Leading digits count, whatever follows them: that is how drivers read it. */
 static int by_position(const char *entry, size_t length)
 {
     unsigned position = 0;
-    for (size_t at = 0; at < length; at++) {
-        if (entry[at] < '0' || entry[at] > '9' || position > ALIQUOT_DEVICES_MAX)
+    size_t digits = 0;
+    while (digits < length && entry[digits] >= '0' && entry[digits] <= '9') {
+        position = position * 10 + (unsigned)(entry[digits++] - '0');
+        if (position >= share.devices)
             return -1;
-        position = position * 10 + (unsigned)(entry[at] - '0');
     }
-    return length > 0 && position < share.devices ? (int)position : -1;
+    return digits > 0 ? (int)position : -1;
 }
 
 /* A prefix names a device where it fits exactly one. */
@@ -48,18 +50,22 @@ void visible_devices(char out[VISIBLE_BYTES], const char *asked)
         end = append(end, device > 0 ? "," : "");
         end = append(end, share.uuid[device]);
     }
-    for (bool first = true; asked != NULL; first = false) {
+    char *const list = end;
+    while (asked != NULL) {
         asked += strspn(asked, " \t");
-        size_t length = strcspn(asked, ","), trimmed = length;
-        while (trimmed > 0 && (asked[trimmed - 1] == ' ' || asked[trimmed - 1] == '\t'))
-            trimmed--;
-        int device = by_position(asked, trimmed);
+        size_t length = strcspn(asked, ", \t");
+        int device = by_position(asked, length);
         if (device < 0)
-            device = by_uuid(asked, trimmed);
-        if (device < 0 || taken[device])
+            device = by_uuid(asked, length);
+        if (device < 0)
             return;
+        if (taken[device]) {
+            *list = '\0';
+            return;
+        }
         taken[device] = true;
-        end = append(append(end, first ? "" : ","), share.uuid[device]);
-        asked = asked[length] == ',' ? asked + length + 1 : NULL;
+        end = append(append(end, end == list ? "" : ","), share.uuid[device]);
+        asked = strchr(asked, ',');
+        asked = asked != NULL ? asked + 1 : NULL;
     }
 }

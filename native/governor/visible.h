@@ -9,8 +9,8 @@
 /* Write `CUDA_VISIBLE_DEVICES=` and the UUIDs that `asked` selects within the share.
  *
  * `asked` is the tenant's value: NULL selects all, in the share's order. Else a list of positions
- * in the share and of UUID prefixes; as with the driver's own reading, the first entry that names
- * nothing, or a device a second time, ends the list. */
+ * in the share and of UUID prefixes, read as NVIDIA documents it: the first entry that names nothing
+ * ends the list, and a device named twice empties it. */
 void visible_devices(char out[VISIBLE_BYTES], const char *asked);
 
 #endif

@@ -14,13 +14,14 @@ to all cards. (`--privileged` would undo it; injection refuses it by name.) A wh
 process sees every other card as well: `advisory`.
 """
 
-from collections.abc import Sequence
-
-from aliquot.model import Isolation, Share
+from aliquot.model import Isolation
 
 
-def achievable_isolation(shares: Sequence[Share], *, in_container: bool) -> Isolation:
-    """The strongest isolation that holds for every one of ``shares``."""
-    if not in_container:
+def achievable_isolation(*, whole: bool, container: bool) -> Isolation:
+    """The strongest isolation that a lease can have here.
+
+    ``whole``: every one of its shares is a whole GPU, so nothing stands in front of the driver.
+    """
+    if not container:
         return Isolation.ADVISORY
-    return Isolation.FIRM if all(share.whole for share in shares) else Isolation.SOFT
+    return Isolation.FIRM if whole else Isolation.SOFT

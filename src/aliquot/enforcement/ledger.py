@@ -48,8 +48,11 @@ def create_ledger(path: Path, *, devices: int) -> None:
         raise unwritable(path, error) from error
 
 
-def read_ledger(path: Path) -> Ledger | None:
+def read_ledger(path: Path, *, devices: int | None = None) -> Ledger | None:
     """The ledger at this moment; None where it is missing or may not be read.
+
+    ``devices`` is how many the share has, where the caller knows: the file's own count is its
+    tenant's word.
 
     Bytes in use are those of live processes. Byte-seconds run up to now, also for a process that
     died: when it did is not known, so its bytes count until its slot is cleared or the share is
@@ -63,7 +66,9 @@ def read_ledger(path: Path) -> Ledger | None:
     try:
         file = os.pread(descriptor, abi.Ledger.RECORD_SIZE, 0)
         file += bytes(abi.Ledger.RECORD_SIZE - len(file))
-        count = _device_count(path, file)
+        count = (
+            devices if devices is not None else _whole(file, 0, abi.Ledger.DEVICE_COUNT, most=abi.DEVICES_MAX)
+        )
         now = time.monotonic_ns()
         slots, integrals = [], [0.0] * count
         for index in range(abi.SLOTS_MAX):
@@ -77,21 +82,8 @@ def read_ledger(path: Path) -> Ledger | None:
         return None
     finally:
         os.close(descriptor)
-    devices = tuple(_device(file, device, slots, integrals[device]) for device in range(count))
-    return Ledger(devices=devices, slots=tuple(slots))
-
-
-def _device_count(path: Path, file: bytes) -> int:
-    """From `limits` beside it, which the tenant cannot write; else from the ledger's own head."""
-    at = abi.Limits.DEVICE_COUNT.offset
-    count = 0
-    try:
-        head = (path.parent / "limits").read_bytes()[: at + 4]
-        if head.startswith(abi.LIMITS_MAGIC) and len(head) == at + 4:
-            (count,) = struct.unpack_from("<I", head, at)
-    except OSError:
-        count = _whole(file, 0, abi.Ledger.DEVICE_COUNT, most=abi.DEVICES_MAX)
-    return min(count, abi.DEVICES_MAX)
+    shares = tuple(_device(file, device, slots, integrals[device]) for device in range(count))
+    return Ledger(devices=shares, slots=tuple(slots))
 
 
 def _slot(file: bytes, base: int, devices: int, *, alive: bool) -> LedgerSlot:
