@@ -50,12 +50,12 @@ def driver_nouveau(cards: str) -> Notice:
     )
 
 
-def passed_through(cards: str, driver: str) -> Notice:
+def passed_through(card: str, pci_id: str, driver: str) -> Notice:
     return Notice(
         "gpu-passed-through",
         Severity.INFO,
-        f"{cards} is bound to {driver}, for a virtual machine; it cannot be used here.",
-        "to use it here: sudo driverctl unset-override PCI-ID",
+        f"{card} is bound to {driver}, for a virtual machine; it cannot be used here.",
+        f"to use it here: sudo driverctl unset-override {pci_id}",
     )
 
 

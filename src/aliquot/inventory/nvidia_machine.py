@@ -78,10 +78,9 @@ def _with_driver(cards: Sequence[PciCard], places: Places, report: NvmlReport) -
 
 
 def _out_of_reach(card: PciCard, places: Places, unreachable: Sequence[NvmlError]) -> Gpu | None:
-    """A card that the driver drives and NVML did not give: lost, or not shown in this container.
-
-    NVML counts only cards whose device node is here; sysfs shows all of the machine's.
-    """
+    """A card that the driver drives and NVML did not give a handle for; None where it is not ours."""
+    if not _is_visible(card, places):
+        return None
     if card.off_the_bus:
         return _unread(card, places, _OFF_THE_BUS)
     if unreachable:
@@ -89,10 +88,21 @@ def _out_of_reach(card: PciCard, places: Places, unreachable: Sequence[NvmlError
         lost = worst.code is NvmlCode.GPU_IS_LOST
         state = HealthState.LOST if lost else HealthState.UNHEALTHY
         return _unread(card, places, Health(state, f"the driver says: {worst.words}"))
-    known = kernel_card(card.pci_id, places.proc)
-    if known is None or known.minor is None or not is_present(places.dev / f"nvidia{known.minor}"):
+    if kernel_card(card.pci_id, places.proc) is None:
         return None
     return _unread(card, places, Health(HealthState.UNHEALTHY, "the driver does not list it"))
+
+
+def _is_visible(card: PciCard, places: Places) -> bool:
+    """Whether the card is this container's: sysfs shows all of the machine's.
+
+    A container that was given some has device nodes of these alone, and where NVIDIA's toolkit
+    started it also a /proc/driver/nvidia of these alone. Where the module tells nothing, all are.
+    """
+    if not is_present(places.proc / "driver/nvidia/gpus") or card.driver != _DRIVER:
+        return True
+    known = kernel_card(card.pci_id, places.proc)
+    return known is not None and (known.minor is None or is_present(places.dev / f"nvidia{known.minor}"))
 
 
 def _not_ours(
@@ -105,7 +115,10 @@ def _not_ours(
         if card.driver == "nouveau":
             text, notice = "driven by nouveau", notices.driver_nouveau(shown)
         elif card.driver in _FOR_VIRTUAL_MACHINES:
-            text, notice = f"bound to {card.driver}", notices.passed_through(shown, str(card.driver))
+            text, notice = (
+                f"bound to {card.driver}",
+                notices.passed_through(shown, card.pci_id, str(card.driver)),
+            )
         else:
             text, notice = "not driven by NVIDIA's driver", notices.unsupported(shown, version)
         gpus.append(_unread(card, places, Health(HealthState.UNHEALTHY, text)))
@@ -118,9 +131,9 @@ def _without_library(cards: Sequence[PciCard], places: Places) -> NvidiaMachine:
     wsl = not cards and is_present(places.dev / "dxg")
     named = [card for card in cards if card.driver in ("nouveau", *_FOR_VIRTUAL_MACHINES)]
     gpus, why = _not_ours(named, places, None)
-    rest = [card for card in cards if card not in named]
+    rest = [card for card in cards if card not in named and _is_visible(card, places)]
     if rest or loaded or wsl:
-        shown = ", ".join(_shown(card, places) for card in rest) or "not on this PCI bus"
+        shown = ", ".join(_shown(card, places) for card in rest) or "its cards are not shown here"
         why.append(notices.driver_missing(shown, module_loaded=loaded, wsl=wsl))
     gpus += [_unread(card, places, Health(HealthState.UNHEALTHY, "no driver")) for card in rest]
     return NvidiaMachine(tuple(gpus), tuple(why), driver_version=module_version(places.proc))
@@ -132,7 +145,7 @@ def _with_broken_driver(
     loaded = module_version(places.proc)
     named = [card for card in cards if card.driver in ("nouveau", *_FOR_VIRTUAL_MACHINES)]
     gpus, why = _not_ours(named, places, None)
-    rest = [card for card in cards if card not in named]
+    rest = [card for card in cards if card not in named and _is_visible(card, places)]
     # A library without any card is no fault: images of CUDA carry one.
     idle = failure.code is NvmlCode.DRIVER_NOT_LOADED and loaded is None
     if rest or not (cards or idle):

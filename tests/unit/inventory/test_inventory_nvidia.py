@@ -315,6 +315,7 @@ class TestBrokenDrivers:
     def test_versions_that_differ_are_named_with_the_fix(self, machine: "FakeMachine") -> None:
         machine.pci()
         machine.kernel_card("0000:3b:00.0", uuid="GPU-11111111-0000-4000-8000-000000000000", minor=0)
+        machine.write(machine.dev / "nvidia0", "")
         machine.install("fail nvmlInitWithFlags 18\n", version="550.90.07", module="550.54.15")
         snapshot = machine.look()
         notice = the_notice(snapshot, "driver-mismatch")
@@ -455,6 +456,7 @@ class TestLostCards:
         machine.pci("0000:3b:00.0")
         machine.pci("0000:3c:00.0")
         machine.kernel_card("0000:3c:00.0", uuid="GPU-22222222-0000-4000-8000-000000000000", minor=1)
+        machine.write(machine.dev / "nvidia1", "")
         machine.install(
             "fail nvmlDeviceGetHandleByIndex_v2 15 1\nwords 15 GPU is lost\n"
             + machine.card(0)
@@ -497,19 +499,40 @@ class TestLostCards:
         machine.install("fail nvmlDeviceGetHandleByIndex_v2 999\nwords 999 Unknown Error\n" + machine.card(0))
         assert only_gpu(machine.look()).health.state is HealthState.UNHEALTHY
 
-    def test_a_card_that_this_container_was_not_given_is_not_listed(self, machine: "FakeMachine") -> None:
-        """sysfs shows all of the machine's cards; the device nodes are the container's own."""
-        machine.pci("0000:3b:00.0")
-        machine.pci("0000:af:00.0")
-        machine.kernel_card("0000:af:00.0", uuid="GPU-33333333-0000-4000-8000-000000000000", minor=1)
-        machine.install(machine.card(0))
+    @pytest.mark.parametrize("toolkit", [False, True])
+    @pytest.mark.parametrize("lost", [False, True])
+    def test_a_card_that_this_container_was_not_given_is_not_listed(
+        self, machine: "FakeMachine", toolkit: bool, lost: bool
+    ) -> None:
+        """sysfs shows all of the machine's cards; device nodes, and with the toolkit /proc, do not."""
+        for minor, pci_id in enumerate(("0000:3b:00.0", "0000:3c:00.0", "0000:af:00.0")):
+            machine.pci(pci_id)
+            if minor < 2 or not toolkit:
+                uuid = f"GPU-3333333{minor}-0000-4000-8000-000000000000"
+                machine.kernel_card(pci_id, uuid=uuid, minor=minor)
+        for minor in (0, 1):
+            machine.write(machine.dev / f"nvidia{minor}", "")
+        failing = "fail nvmlDeviceGetHandleByIndex_v2 15 1\n" if lost else ""
+        machine.install(failing + machine.card(0) + machine.card(1))
         snapshot = machine.look()
-        assert [gpu.pci_id for gpu in snapshot.gpus] == ["0000:3b:00.0"]
-        assert snapshot.notices == ()
+        assert [gpu.pci_id for gpu in snapshot.gpus] == ["0000:3b:00.0", "0000:3c:00.0"]
+        states = [gpu.health.state for gpu in snapshot.gpus]
+        assert states == [HealthState.HEALTHY, HealthState.LOST if lost else HealthState.HEALTHY]
+        assert codes(snapshot) == (["gpu-lost"] if lost else [])
+
+    def test_a_container_that_was_given_no_card_is_told_how_to_get_one(self, machine: "FakeMachine") -> None:
+        machine.pci("0000:3b:00.0")
+        machine.kernel_card("0000:3b:00.0", uuid="GPU-3", minor=0)
+        machine.write(machine.proc / "driver/nvidia/version", "NVRM version: NVIDIA UNIX  550.1  x\n")
+        snapshot = machine.look()
+        assert snapshot.gpus == ()
+        assert codes(snapshot) == ["driver-missing", "no-gpu"]
+        assert "container" in (snapshot.notices[0].fix or "")
 
     def test_a_lost_card_keeps_its_uuid_only_where_the_module_knows_it(self, machine: "FakeMachine") -> None:
         machine.pci("0000:3b:00.0")
         machine.kernel_card("0000:3b:00.0", uuid="GPU-????????-????-????-????-????????????", minor=0)
+        machine.write(machine.dev / "nvidia0", "")
         machine.install("fail nvmlDeviceGetHandleByIndex_v2 15\n" + machine.card(0))
         first = only_gpu(machine.look()).uuid
         assert first.startswith("NVIDIA-")
