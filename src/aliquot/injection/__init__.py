@@ -9,30 +9,65 @@ What never: another stage; starting the user's program (``node`` does that).
 Pure, but for the functions that say so: ``probe``, ``containers_of`` and ``image_environment``
 run an engine's client; ``write_cdi_spec``, ``remove_cdi_spec``, ``listed_cdi_specs`` and
 ``writable_cdi_folder`` touch a CDI folder.
+
+Names are loaded when they are first used: a process share, the common case, needs no engine.
 """
 
-from aliquot.injection.cdi import (
-    cdi_device,
-    cdi_spec,
-    listed_cdi_specs,
-    remove_cdi_spec,
-    spec_path,
-    writable_cdi_folder,
-    write_cdi_spec,
-)
-from aliquot.injection.child_environment import child_environment
-from aliquot.injection.command_line import ContainerCommand
-from aliquot.injection.container_edits import container_edits
-from aliquot.injection.containers import ContainerState, containers_of, image_environment
-from aliquot.injection.engine import Client, Engine, EngineKind
-from aliquot.injection.flags import LABEL, cdi_flags, flags
-from aliquot.injection.forms import Forms, forms
-from aliquot.injection.insertion import takes_cdi
-from aliquot.injection.probe import probe
-from aliquot.injection.process_edits import process_edits
-from aliquot.injection.recognise import container_command
-from aliquot.injection.rewrite import Rewritten, image_of, rewrite
-from aliquot.injection.share_folder import TENANT_SHARE, ShareFolder
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aliquot.injection.cdi import (
+        cdi_device,
+        cdi_spec,
+        listed_cdi_specs,
+        remove_cdi_spec,
+        spec_path,
+        writable_cdi_folder,
+        write_cdi_spec,
+    )
+    from aliquot.injection.command_line import ContainerCommand
+    from aliquot.injection.containers import ContainerState, containers_of, image_environment
+    from aliquot.injection.engine import Client, Engine, EngineKind
+    from aliquot.injection.engine_flags import LABEL, cdi_flags, flags
+    from aliquot.injection.environment import child_environment
+    from aliquot.injection.for_containers import container_edits
+    from aliquot.injection.for_processes import process_edits
+    from aliquot.injection.insertion import takes_cdi
+    from aliquot.injection.probing import probe
+    from aliquot.injection.recognise import container_command
+    from aliquot.injection.rewriting import Rewritten, image_of, rewrite
+    from aliquot.injection.share_folder import TENANT_SHARE, ShareFolder
+    from aliquot.injection.text_forms import Forms, forms
+
+# No module here is called like a name that is exported: importing it would replace the name.
+_HOMES = {
+    "cdi": "cdi_device cdi_spec listed_cdi_specs remove_cdi_spec spec_path "
+    "writable_cdi_folder write_cdi_spec",
+    "command_line": "ContainerCommand",
+    "containers": "ContainerState containers_of image_environment",
+    "engine": "Client Engine EngineKind",
+    "engine_flags": "LABEL cdi_flags flags",
+    "environment": "child_environment",
+    "for_containers": "container_edits",
+    "for_processes": "process_edits",
+    "insertion": "takes_cdi",
+    "probing": "probe",
+    "recognise": "container_command",
+    "rewriting": "Rewritten image_of rewrite",
+    "share_folder": "TENANT_SHARE ShareFolder",
+    "text_forms": "Forms forms",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
 
 __all__ = [
     "LABEL",

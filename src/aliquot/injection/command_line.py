@@ -7,7 +7,7 @@ ends the options, and so does the first word that is none.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
+from posixpath import basename
 
 from aliquot.injection.engine import EngineKind
 from aliquot.injection.options import GLOBAL_OPTIONS, RUN_OPTIONS, OptionTable
@@ -62,7 +62,7 @@ class ContainerCommand:
 
 def client_kind(program: str) -> EngineKind | None:
     """Which engine's client a program is called after; ``None`` for any other program."""
-    return _CLIENTS.get(PurePath(program).name)
+    return _CLIENTS.get(basename(program))
 
 
 def find_verb(argv: Sequence[str], kind: EngineKind) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from aliquot.injection.asking import PATIENCE, ask
 from aliquot.injection.engine import Client, EngineKind
-from aliquot.injection.flags import LABEL
+from aliquot.injection.engine_flags import LABEL
 from aliquot.model import AliquotError, LeaseId
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from aliquot.injection.command_line import Option
-from aliquot.injection.container_edits import GOVERNED
 from aliquot.injection.engine import Engine
-from aliquot.injection.process_edits import RUNTIME_DEVICES
+from aliquot.injection.for_containers import GOVERNED
+from aliquot.injection.for_processes import RUNTIME_DEVICES
 from aliquot.injection.share_folder import TENANT_SHARE
 from aliquot.injection.user_mounts import clean, source_and_target
 from aliquot.model import Notice, Severity

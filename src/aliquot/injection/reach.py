@@ -1,7 +1,7 @@
 """Whether an engine runs on this machine: a share cannot be mounted on another one."""
 
 import json
-import socket
+import os
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
@@ -73,7 +73,7 @@ def is_local(address: str) -> bool:
         return True
     if parts.scheme not in ("tcp", "http", "https"):
         return False
-    return parts.hostname in ("localhost", "127.0.0.1", "::1", socket.gethostname())
+    return parts.hostname in ("localhost", "127.0.0.1", "::1", os.uname().nodename)
 
 
 def _remote(program: str, host: str, source: str) -> AliquotError:

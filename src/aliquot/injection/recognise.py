@@ -2,7 +2,7 @@
 another of an engine's commands."""
 
 from collections.abc import Sequence
-from pathlib import PurePath
+from posixpath import basename
 
 from aliquot.injection.command_line import VERBS, ContainerCommand, client_kind, find_verb
 from aliquot.model import AliquotError, Reason
@@ -20,7 +20,7 @@ def container_command(argv: Sequence[str]) -> ContainerCommand | None:
     engine's command that starts no container, and where another program stands in front of it.
     Started as plain child processes, those would seem to work and give the container no share.
     """
-    program = PurePath(argv[0]).name
+    program = basename(argv[0])
     if program in _COMPOSE:
         raise _compose(program)
     if program in _OTHER_CLIENTS:
@@ -43,7 +43,7 @@ def _refuse_wrapped(argv: Sequence[str], wrapper: str) -> None:
     if wrapper not in _WRAPPERS:
         return
     for at, word in enumerate(argv[1:], start=1):
-        if client_kind(word) is not None or PurePath(word).name in _COMPOSE:
+        if client_kind(word) is not None or basename(word) in _COMPOSE:
             front, engine = " ".join(argv[:at]), " ".join(argv[at:])
             raise AliquotError(
                 Reason.COMMAND_NOT_UNDERSTOOD,
@@ -57,7 +57,7 @@ def _other_verb(argv: Sequence[str], at: int) -> AliquotError:
     verb = words[0] if words else ""
     command = " ".join(argv)
     if verb == "compose":
-        return _compose(f"{PurePath(argv[0]).name} compose")
+        return _compose(f"{basename(argv[0])} compose")
     if verb == "container" and len(words) > 1:
         verb = words[1]
     answers = {
@@ -86,7 +86,7 @@ def _other_verb(argv: Sequence[str], at: int) -> AliquotError:
         f"Aliquot gives a share to `run` and `create`; `{verb or command}` starts no container",
         next=[
             (command, "without Aliquot"),
-            (f"aliquot run --gpu SPEC -- {PurePath(argv[0]).name} run [OPTIONS] IMAGE …", "starts one"),
+            (f"aliquot run --gpu SPEC -- {basename(argv[0])} run [OPTIONS] IMAGE …", "starts one"),
         ],
     )
 

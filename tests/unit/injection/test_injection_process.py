@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aliquot.injection import ShareFolder, child_environment, process_edits
-from aliquot.injection.child_environment import join_library_path, select_devices
+from aliquot.injection.environment import join_library_path, select_devices
 from aliquot.model import DriverFiles, Lease
 
 A, B = "GPU-aaaaaaaa-0000-0000-0000-000000000000", "GPU-bbbbbbbb-0000-0000-0000-000000000000"

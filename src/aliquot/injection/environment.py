@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from aliquot.injection.process_edits import LIBRARY_PATH, VISIBLE_DEVICES
+from aliquot.injection.for_processes import LIBRARY_PATH, VISIBLE_DEVICES
 from aliquot.model import Edits
 
 

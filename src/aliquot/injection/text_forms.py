@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from aliquot.injection.flags import LABEL, cdi_flags, flags
-from aliquot.injection.process_edits import LIBRARY_PATH
+from aliquot.injection.engine_flags import LABEL, cdi_flags, flags
+from aliquot.injection.for_processes import LIBRARY_PATH
 from aliquot.model import Edits, LeaseId
 
 

@@ -1,9 +1,9 @@
 """What a container needs to find its share, and nothing of any other."""
 
-import platform
+import os
 from collections.abc import Iterable, Iterator, Sequence
 
-from aliquot.injection.process_edits import DEVICE_ORDER, LEASE_VARIABLE, RUNTIME_DEVICES
+from aliquot.injection.for_processes import DEVICE_ORDER, LEASE_VARIABLE, RUNTIME_DEVICES
 from aliquot.injection.share_folder import TENANT_SHARE, ShareFolder
 from aliquot.model import AliquotError, DeviceNode, DriverFiles, Edits, Gpu, Lease, Mount, Reason, Vendor
 
@@ -36,7 +36,7 @@ def container_edits(
     Raises ``AliquotError`` (``driver-broken``) where a card's device node is not known: a guess
     could hand out somebody else's card.
     """
-    folders = usual_folders(machine or platform.machine())
+    folders = usual_folders(machine or os.uname().machine)
     cards = {gpu.uuid: gpu for gpu in gpus}
     leased = [cards[share.gpu] for share in lease.shares]
     # `void` tells NVIDIA's container runtime to add nothing, whatever the image says.

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from aliquot.injection.command_line import ContainerCommand, Option, parse_run
 from aliquot.injection.engine import Engine
+from aliquot.injection.for_processes import RUNTIME_DEVICES
 from aliquot.injection.grants import refusals, warnings
-from aliquot.injection.process_edits import RUNTIME_DEVICES
 from aliquot.model import AliquotError, Notice, Reason, Severity
 
 
