@@ -1,0 +1,89 @@
+/* Who holds which 2 MiB chunk of a device's memory.
+ *
+ * The owner word of a chunk is the only record: taking writes it, giving clears it, and a process
+ * killed in between owns what it had written so far, which the next to look frees. Sums kept beside
+ * it would be faster to read and would drift. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "layout.h"
+
+static int zero_by_writing(int file, off_t offset) {
+    static const char zeros[65536];
+    for (uint64_t done = 0; done < SG_CHUNK_BYTES; done += sizeof zeros)
+        if (pwrite(file, zeros, sizeof zeros, offset + (off_t)done) != (ssize_t)sizeof zeros)
+            return -ENOMEM;
+    return 0;
+}
+
+void sg_arena_discard(const sg_device *device, uint32_t first, uint32_t count) {
+    off_t offset = (off_t)first << SG_CHUNK_SHIFT;
+    off_t length = (off_t)count << SG_CHUNK_SHIFT;
+    if (fallocate(device->arena_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length) == 0)
+        return;
+    /* A file system without holes: the next owner must still not read what the last one wrote. */
+    for (uint32_t i = 0; i < count; i++)
+        (void)zero_by_writing(device->arena_file, offset + ((off_t)i << SG_CHUNK_SHIFT));
+}
+
+int sg_chunk_commit(sg_device *device, uint32_t chunk) {
+    off_t offset = (off_t)chunk << SG_CHUNK_SHIFT;
+    int result;
+    do
+        result = fallocate(device->arena_file, 0, offset, (off_t)SG_CHUNK_BYTES);
+    while (result != 0 && errno == EINTR);
+    if (result == 0)
+        return 0;
+    return errno == EOPNOTSUPP ? zero_by_writing(device->arena_file, offset) : -ENOMEM;
+}
+
+static size_t collect_free(const sg_state *state, uint32_t *chunks, size_t count) {
+    size_t found = 0;
+    for (uint32_t i = 0; i < state->chunk_count && found < count; i++)
+        if (atomic_load_explicit(&state->owners[i], memory_order_relaxed) == 0)
+            chunks[found++] = i;
+    return found;
+}
+
+int sg_chunks_take(sg_device *device, uint32_t *chunks, size_t count) {
+    sg_state *state = device->state;
+    if (device->slot == SG_NO_SLOT)
+        return -EBADF;
+    int error = sg_metadata_lock(device);
+    if (error != 0)
+        return error;
+    if (collect_free(state, chunks, count) < count) {
+        sg_repair(device);
+        if (collect_free(state, chunks, count) < count)
+            error = -ENOMEM;
+    }
+    for (size_t i = 0; error == 0 && i < count; i++)
+        atomic_store(&state->owners[chunks[i]], (uint16_t)(device->slot + 1));
+    sg_metadata_unlock(device);
+    return error;
+}
+
+/* Discard first, then let go: nobody may get a chunk that is still being emptied. The chunks are ours
+ * until the owner word says otherwise, so discarding needs no lock. */
+void sg_chunks_give(sg_device *device, const uint32_t *chunks, size_t count) {
+    for (size_t i = 0; i < count;) {
+        size_t run = 1;
+        while (i + run < count && chunks[i + run] == chunks[i] + run)
+            run++;
+        sg_arena_discard(device, chunks[i], (uint32_t)run);
+        for (size_t k = 0; k < run; k++)
+            atomic_store(&device->state->owners[chunks[i + k]], 0);
+        i += run;
+    }
+}
+
+uint64_t sg_used_bytes(sg_device *device) {
+    uint64_t used = 0;
+    sg_repair_if_needed(device);
+    for (uint32_t i = 0; i < device->state->chunk_count; i++)
+        used += atomic_load_explicit(&device->state->owners[i], memory_order_relaxed) != 0;
+    return used * SG_CHUNK_BYTES;
+}

@@ -1,0 +1,177 @@
+/* The `device` file: what a software GPU is. Written once by Python, read here. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+
+typedef struct {
+    const char *key;
+    size_t offset;
+    enum { FIELD_INT, FIELD_BYTES } kind;
+    bool required;
+} field;
+
+#define INT_FIELD(name, required) {#name, offsetof(sg_facts, name), FIELD_INT, required}
+#define BYTES_FIELD(name, required) {#name, offsetof(sg_facts, name), FIELD_BYTES, required}
+
+static const field fields[] = {
+    BYTES_FIELD(memory_bytes, true),
+    BYTES_FIELD(memory_reserved_bytes, false),
+    BYTES_FIELD(context_bytes, false),
+    INT_FIELD(compute_major, true),
+    INT_FIELD(compute_minor, true),
+    INT_FIELD(multiprocessors, true),
+    INT_FIELD(clock_khz, false),
+    INT_FIELD(memory_clock_khz, false),
+    INT_FIELD(bus_width_bits, false),
+    INT_FIELD(l2_bytes, false),
+    INT_FIELD(shared_per_block_bytes, true),
+    INT_FIELD(shared_per_block_optin_bytes, false),
+    INT_FIELD(shared_per_multiprocessor_bytes, false),
+    INT_FIELD(registers_per_block, true),
+    INT_FIELD(threads_per_multiprocessor, true),
+    INT_FIELD(blocks_per_multiprocessor, false),
+    INT_FIELD(power_limit_mw, false),
+};
+enum { FIELD_COUNT = sizeof fields / sizeof *fields };
+
+static bool parse_number(const char *text, uint64_t limit, uint64_t *number) {
+    char *end;
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    unsigned long long parsed = strtoull(text, &end, 10);
+    if (errno != 0 || *end != '\0' || parsed > limit)
+        return false;
+    *number = parsed;
+    return true;
+}
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static bool parse_uuid(const char *text, sg_facts *facts) {
+    const char *digits = strncmp(text, "GPU-", 4) == 0 ? text + 4 : text;
+    int count = 0;
+    if (strlen(digits) != 36)
+        return false;
+    for (const char *c = digits; *c; c++) {
+        int value = hex_digit(*c);
+        if (*c == '-')
+            continue;
+        if (value < 0 || count == 32)
+            return false;
+        unsigned char *byte = &facts->uuid_bytes[count / 2];
+        *byte = (unsigned char)(count % 2 ? *byte | value : value << 4);
+        count++;
+    }
+    snprintf(facts->uuid, sizeof facts->uuid, "GPU-%.36s", digits);
+    return count == 32;
+}
+
+/* 00000000:3B:00.0, or the short form 0000:3b:00.0 of lspci. */
+static bool parse_pci(const char *text, sg_facts *facts) {
+    unsigned domain, bus, device, function;
+    if (sscanf(text, "%8x:%2x:%2x.%1x", &domain, &bus, &device, &function) != 4)
+        return false;
+    facts->pci_domain = domain;
+    facts->pci_bus = bus;
+    facts->pci_device = device;
+    return true;
+}
+
+static bool store_field(sg_facts *facts, const field *f, const char *value) {
+    uint64_t number;
+    char *place = (char *)facts + f->offset;
+    if (!parse_number(value, f->kind == FIELD_INT ? INT32_MAX : INT64_MAX, &number))
+        return false;
+    if (f->kind == FIELD_INT)
+        *(int *)place = (int)number;
+    else
+        *(uint64_t *)place = number;
+    return true;
+}
+
+enum { SEEN_UUID = FIELD_COUNT, SEEN_PCI = FIELD_COUNT + 1 };
+
+static bool store(sg_facts *facts, const char *key, const char *value, uint32_t *seen) {
+    if (strcmp(key, "uuid") == 0) {
+        *seen |= 1u << SEEN_UUID;
+        return parse_uuid(value, facts);
+    }
+    if (strcmp(key, "pci_id") == 0) {
+        *seen |= 1u << SEEN_PCI;
+        return parse_pci(value, facts);
+    }
+    if (strcmp(key, "name") == 0) {
+        snprintf(facts->name, sizeof facts->name, "%s", value);
+        return true;
+    }
+    for (size_t i = 0; i < FIELD_COUNT; i++)
+        if (strcmp(key, fields[i].key) == 0) {
+            *seen |= 1u << i;
+            return store_field(facts, &fields[i], value);
+        }
+    return true; /* a key of a later version */
+}
+
+static bool parse_line(char *line, sg_facts *facts, uint32_t *seen) {
+    line += strspn(line, " \t");
+    line[strcspn(line, "\r")] = '\0';
+    if (*line == '#' || *line == '\0')
+        return true;
+    char *value = line + strcspn(line, " \t");
+    if (*value != '\0')
+        *value++ = '\0';
+    value += strspn(value, " \t");
+    for (size_t end = strlen(value); end > 0 && (value[end - 1] == ' ' || value[end - 1] == '\t'); end--)
+        value[end - 1] = '\0';
+    return store(facts, line, value, seen);
+}
+
+static void fill_defaults(sg_facts *facts) {
+    if (facts->shared_per_block_optin_bytes < facts->shared_per_block_bytes)
+        facts->shared_per_block_optin_bytes = facts->shared_per_block_bytes;
+    if (facts->shared_per_multiprocessor_bytes == 0)
+        facts->shared_per_multiprocessor_bytes = facts->shared_per_block_optin_bytes;
+    if (facts->blocks_per_multiprocessor == 0)
+        facts->blocks_per_multiprocessor = 16;
+    if (facts->clock_khz == 0)
+        facts->clock_khz = 1000000;
+}
+
+int sg_facts_parse(const char *text, size_t length, sg_facts *facts) {
+    uint32_t seen = 0;
+    char line[512];
+    memset(facts, 0, sizeof *facts);
+    for (size_t at = 0; at < length;) {
+        const char *end = memchr(text + at, '\n', length - at);
+        size_t size = end ? (size_t)(end - (text + at)) : length - at;
+        snprintf(line, sizeof line, "%.*s", (int)(size < sizeof line ? size : sizeof line - 1), text + at);
+        if (!parse_line(line, facts, &seen))
+            return -EINVAL;
+        at += size + 1;
+    }
+    for (size_t i = 0; i < FIELD_COUNT; i++)
+        if (fields[i].required && !(seen & 1u << i))
+            return -EINVAL;
+    if (!(seen & 1u << SEEN_UUID) || !(seen & 1u << SEEN_PCI) || facts->multiprocessors == 0)
+        return -EINVAL;
+    if (sg_capacity_bytes(facts) == 0)
+        return -EINVAL;
+    fill_defaults(facts);
+    return 0;
+}
+
+uint64_t sg_capacity_bytes(const sg_facts *facts) {
+    if (facts->memory_bytes <= facts->memory_reserved_bytes)
+        return 0;
+    return (facts->memory_bytes - facts->memory_reserved_bytes) / SG_CHUNK_BYTES * SG_CHUNK_BYTES;
+}

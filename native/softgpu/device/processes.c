@@ -1,0 +1,210 @@
+/* Who uses the device. A slot is alive while its byte is locked. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "layout.h"
+
+bool sg_slot_alive(const sg_device *device, int slot) {
+    /* Our own lock never conflicts with our own file. */
+    return slot == device->slot || sg_lock_held_elsewhere(device->state_file, SG_LOCK_SLOTS + slot);
+}
+
+static void free_chunks_of(sg_device *device, const bool *dead_owner) {
+    sg_state *state = device->state;
+    for (uint32_t i = 0; i < state->chunk_count;) {
+        uint32_t run = 0;
+        while (i + run < state->chunk_count) {
+            uint16_t owner = atomic_load_explicit(&state->owners[i + run], memory_order_relaxed);
+            if (owner == 0 || (owner <= SG_MAXIMUM_PROCESSES && !dead_owner[owner - 1]))
+                break;
+            run++;
+        }
+        if (run == 0) {
+            i++;
+            continue;
+        }
+        sg_arena_discard(device, i, run);
+        for (uint32_t k = 0; k < run; k++)
+            atomic_store(&state->owners[i + k], 0);
+        i += run;
+    }
+}
+
+/* An unused slot counts as dead as well: a process killed while it left may still own chunks. */
+void sg_repair(sg_device *device) {
+    bool dead[SG_MAXIMUM_PROCESSES];
+    for (int i = 0; i < SG_MAXIMUM_PROCESSES; i++)
+        dead[i] = atomic_load(&device->state->slots[i].used) == 0 || !sg_slot_alive(device, i);
+    free_chunks_of(device, dead);
+    for (int i = 0; i < SG_MAXIMUM_PROCESSES; i++)
+        if (dead[i])
+            atomic_store(&device->state->slots[i].used, 0);
+}
+
+void sg_repair_if_needed(sg_device *device) {
+    bool needed = false;
+    for (int i = 0; i < SG_MAXIMUM_PROCESSES && !needed; i++)
+        needed = atomic_load(&device->state->slots[i].used) != 0 && !sg_slot_alive(device, i);
+    if (needed && sg_metadata_lock(device) == 0) {
+        sg_repair(device);
+        sg_metadata_unlock(device);
+    }
+}
+
+static uint64_t namespace_inode(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 ? (uint64_t)about.st_ino : 0;
+}
+
+static uint64_t start_ticks(void) {
+    char text[1024];
+    unsigned long long ticks = 0;
+    int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0)
+        close(file);
+    if (length <= 0)
+        return 0;
+    text[length] = '\0';
+    /* Field 22; the command in field 2 may hold spaces, so count from its closing parenthesis. */
+    const char *at = strrchr(text, ')');
+    for (int field = 2; at != NULL && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    return at != NULL && sscanf(at, " %llu", &ticks) == 1 ? ticks : 0;
+}
+
+void sg_read_process_name(int32_t pid, char *name, size_t size) {
+    char path[64];
+    name[0] = '\0';
+    if (pid <= 0 || size == 0)
+        return;
+    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? -1 : read(file, name, size - 1);
+    if (file >= 0)
+        close(file);
+    name[length < 0 ? 0 : length] = '\0'; /* argv[0] ends at its own NUL */
+}
+
+static void describe_self(sg_slot *slot) {
+    slot->pid = (int32_t)getpid();
+    slot->pid_namespace = namespace_inode("/proc/self/ns/pid");
+    slot->start_ticks = start_ticks();
+    slot->busy_ns = 0;
+    slot->launches = 0;
+    slot->instructions = 0;
+    memset(&slot->recent, 0, sizeof slot->recent);
+    sg_read_process_name((int32_t)getpid(), slot->name, sizeof slot->name);
+}
+
+int sg_process_enter(sg_device *device) {
+    if (device->slot != SG_NO_SLOT)
+        return 0;
+    int error = sg_metadata_lock(device);
+    if (error != 0)
+        return error;
+    sg_repair(device);
+    error = -EUSERS;
+    for (int i = 0; i < SG_MAXIMUM_PROCESSES && error != 0; i++) {
+        sg_slot *slot = &device->state->slots[i];
+        if (atomic_load(&slot->used) != 0 || sg_lock_try(device->state_file, SG_LOCK_SLOTS + i) != 0)
+            continue;
+        describe_self(slot);
+        atomic_store(&slot->used, 1);
+        device->slot = i;
+        error = 0;
+    }
+    sg_metadata_unlock(device);
+    return error;
+}
+
+void sg_process_leave(sg_device *device) {
+    int slot = device->slot;
+    if (slot == SG_NO_SLOT || sg_metadata_lock(device) != 0)
+        return;
+    atomic_store(&device->state->slots[slot].used, 0);
+    device->slot = SG_NO_SLOT;
+    sg_lock_drop(device->state_file, SG_LOCK_SLOTS + slot);
+    sg_metadata_unlock(device);
+}
+
+/* The last number of NSpid is the pid in the process's own, innermost namespace. */
+static int32_t innermost_pid(int32_t pid) {
+    char path[64], line[512];
+    int32_t inner = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    while (fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, "NSpid:", 6) == 0) {
+            const char *last = strrchr(line, '\t');
+            inner = last ? (int32_t)strtol(last + 1, NULL, 10) : 0;
+            break;
+        }
+    fclose(file);
+    return inner;
+}
+
+/* A process of another namespace: find it by looking through what /proc shows us. */
+static int32_t translate_pid(int32_t pid, uint64_t pid_namespace) {
+    int32_t found = 0;
+    struct dirent *entry;
+    DIR *stream = opendir("/proc");
+    if (stream == NULL)
+        return 0;
+    while (found == 0 && (entry = readdir(stream)) != NULL) {
+        char path[300];
+        int32_t candidate = (int32_t)strtol(entry->d_name, NULL, 10);
+        if (candidate <= 0)
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/ns/pid", candidate);
+        if (namespace_inode(path) == pid_namespace && innermost_pid(candidate) == pid)
+            found = candidate;
+    }
+    closedir(stream);
+    return found;
+}
+
+static void describe(sg_device *device, int index, uint64_t own_namespace, sg_process *process) {
+    sg_slot *slot = &device->state->slots[index];
+    uint64_t its_namespace = atomic_load(&slot->pid_namespace);
+    int32_t pid = atomic_load(&slot->pid);
+    memset(process, 0, sizeof *process);
+    process->slot = index;
+    process->pid = its_namespace == own_namespace ? pid : translate_pid(pid, its_namespace);
+    process->busy_ns = atomic_load(&slot->busy_ns);
+    process->launches = atomic_load(&slot->launches);
+    process->instructions = atomic_load(&slot->instructions);
+    uint64_t now = sg_now_ns();
+    uint64_t recent = sg_recent_busy_ns(&slot->recent, now) + sg_running_busy_ns(device, index, now);
+    process->recent_permille = recent >= 1000000000u ? 1000 : (unsigned)(recent / 1000000);
+    memcpy(process->name, slot->name, sizeof process->name);
+    process->name[sizeof process->name - 1] = '\0';
+}
+
+int sg_processes(sg_device *device, sg_process *processes, int capacity) {
+    uint64_t used[SG_MAXIMUM_PROCESSES] = {0};
+    uint64_t own_namespace = namespace_inode("/proc/self/ns/pid");
+    int count = 0;
+    sg_repair_if_needed(device);
+    for (uint32_t i = 0; i < device->state->chunk_count; i++) {
+        uint16_t owner = atomic_load_explicit(&device->state->owners[i], memory_order_relaxed);
+        if (owner != 0 && owner <= SG_MAXIMUM_PROCESSES)
+            used[owner - 1] += SG_CHUNK_BYTES;
+    }
+    for (int i = 0; i < SG_MAXIMUM_PROCESSES && count < capacity; i++) {
+        if (atomic_load(&device->state->slots[i].used) == 0)
+            continue;
+        describe(device, i, own_namespace, &processes[count]);
+        processes[count].used_bytes = used[i];
+        count++;
+    }
+    return count;
+}

@@ -1,0 +1,247 @@
+/* Everything that is allocated, by address. One sorted array for all devices: addresses are unique in
+ * the process. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+
+/* Up to this size, allocations share chunks; above, each has its own. */
+#define SMALL_BYTES ((size_t)1 << 20)
+
+typedef struct shared_span {
+    CUcontext context;
+    sg_span *span;
+    struct shared_span *next;
+} shared_span;
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static sg_allocation *allocations;
+static size_t count, capacity;
+static shared_span *shared_spans;
+static unsigned long long next_id = 1;
+
+/* The first index whose allocation begins behind `address`. */
+static size_t upper_bound(uint64_t address) {
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (allocations[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static sg_allocation *holding(uint64_t address) {
+    size_t i = upper_bound(address);
+    if (i == 0 || address - allocations[i - 1].address >= allocations[i - 1].size)
+        return NULL;
+    return &allocations[i - 1];
+}
+
+static bool make_room(void) {
+    if (count < capacity)
+        return true;
+    size_t wanted = capacity ? capacity * 2 : 64;
+    sg_allocation *grown = realloc(allocations, wanted * sizeof *grown);
+    if (grown == NULL)
+        return false;
+    allocations = grown;
+    capacity = wanted;
+    return true;
+}
+
+/* After make_room. */
+static void insert(sg_allocation *allocation) {
+    size_t at = upper_bound(allocation->address);
+    allocation->id = next_id++;
+    memmove(&allocations[at + 1], &allocations[at], (count - at) * sizeof *allocations);
+    allocations[at] = *allocation;
+    count++;
+}
+
+static CUresult carve(CUcontext context, sg_allocation *made) {
+    for (shared_span *shared = shared_spans; shared != NULL; shared = shared->next)
+        if (shared->context == context && sg_span_carve(shared->span, made->size, &made->address)) {
+            made->span = shared->span;
+            return CUDA_SUCCESS;
+        }
+    shared_span *fresh = malloc(sizeof *fresh);
+    if (fresh == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = sg_span_make(context->gpu, SG_CHUNK_BYTES, false, &fresh->span);
+    if (result != CUDA_SUCCESS) {
+        free(fresh);
+        return result;
+    }
+    (void)sg_span_carve(fresh->span, made->size, &made->address);
+    made->span = fresh->span;
+    fresh->context = context;
+    fresh->next = shared_spans;
+    shared_spans = fresh;
+    return CUDA_SUCCESS;
+}
+
+static CUresult place(CUcontext context, sg_allocation *made) {
+    if (made->kind == SG_MEMORY_DEVICE && made->size <= SMALL_BYTES)
+        return carve(context, made);
+    CUresult result = sg_span_make(context->gpu, made->size, made->kind == SG_MEMORY_MANAGED, &made->span);
+    if (result == CUDA_SUCCESS)
+        made->address = sg_span_address(made->span);
+    return result;
+}
+
+CUresult sg_memory_allocate(CUcontext context, size_t size, sg_memory_kind kind, sg_allocation *made) {
+    *made = (sg_allocation){.size = size, .kind = kind, .context = context};
+    pthread_rwlock_wrlock(&lock);
+    CUresult result = make_room() ? place(context, made) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS) {
+        made->host = sg_span_host(made->span) + (made->address - sg_span_address(made->span));
+        insert(made);
+    }
+    pthread_rwlock_unlock(&lock);
+    return result;
+}
+
+CUresult sg_memory_adopt(CUcontext context, void *host, size_t size, sg_memory_kind kind, unsigned flags) {
+    sg_allocation made = {(uintptr_t)host, size, host, kind, context, NULL, NULL, flags, 0};
+    CUresult result = CUDA_SUCCESS;
+    pthread_rwlock_wrlock(&lock);
+    size_t next = upper_bound(made.address);
+    if (holding(made.address) != NULL || (next < count && allocations[next].address - made.address < size))
+        result = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    else if (!make_room())
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    else
+        insert(&made);
+    pthread_rwlock_unlock(&lock);
+    return result;
+}
+
+static void drop_shared(sg_span *span) {
+    for (shared_span **at = &shared_spans; *at != NULL; at = &(*at)->next)
+        if ((*at)->span == span) {
+            shared_span *gone = *at;
+            *at = gone->next;
+            free(gone);
+            sg_span_destroy(span);
+            return;
+        }
+}
+
+/* Under the write lock. Host memory is the caller's to free. */
+static void remove_at(size_t index) {
+    sg_allocation gone = allocations[index];
+    count--;
+    memmove(&allocations[index], &allocations[index + 1], (count - index) * sizeof *allocations);
+    if (gone.span == NULL)
+        return;
+    if (gone.kind == SG_MEMORY_DEVICE && gone.size <= SMALL_BYTES) {
+        if (sg_span_uncarve(gone.span, gone.address, gone.size))
+            drop_shared(gone.span);
+    } else {
+        sg_span_destroy(gone.span);
+    }
+}
+
+/* Freeing waits until no kernel of this process runs on the device, as cuMemFree does on a card; the
+ * engine could otherwise be reading what we unmap. */
+CUresult sg_memory_release(uint64_t address, unsigned kinds, sg_allocation *was) {
+    sg_allocation found;
+    if (!sg_memory_lookup(address, &found))
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_t *turn = &found.context->gpu->device->turn;
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(turn);
+    pthread_rwlock_wrlock(&lock);
+    sg_allocation *allocation = holding(address);
+    if (allocation != NULL && allocation->address == address && (kinds >> allocation->kind & 1)) {
+        *was = *allocation;
+        remove_at((size_t)(allocation - allocations));
+        result = CUDA_SUCCESS;
+    }
+    pthread_rwlock_unlock(&lock);
+    pthread_mutex_unlock(turn);
+    return result;
+}
+
+/* Host memory that the program registered, or got from cuMemAllocHost, outlives the context. */
+void sg_memory_release_all(CUcontext context) {
+    pthread_mutex_t *turn = &context->gpu->device->turn;
+    pthread_mutex_lock(turn);
+    pthread_rwlock_wrlock(&lock);
+    for (size_t i = count; i-- > 0;)
+        if (allocations[i].context == context && allocations[i].span != NULL)
+            remove_at(i);
+    pthread_rwlock_unlock(&lock);
+    pthread_mutex_unlock(turn);
+}
+
+bool sg_memory_lookup(uint64_t address, sg_allocation *found) {
+    pthread_rwlock_rdlock(&lock);
+    sg_allocation *allocation = holding(address);
+    if (allocation != NULL)
+        *found = *allocation;
+    pthread_rwlock_unlock(&lock);
+    return allocation != NULL;
+}
+
+void sg_memory_tag(uint64_t address, CUmemoryPool pool) {
+    pthread_rwlock_wrlock(&lock);
+    sg_allocation *allocation = holding(address);
+    if (allocation != NULL)
+        allocation->pool = pool;
+    pthread_rwlock_unlock(&lock);
+}
+
+size_t sg_memory_pool_bytes(CUmemoryPool pool) {
+    size_t bytes = 0;
+    pthread_rwlock_rdlock(&lock);
+    for (size_t i = 0; i < count; i++)
+        if (allocations[i].pool == pool)
+            bytes += allocations[i].size;
+    pthread_rwlock_unlock(&lock);
+    return bytes;
+}
+
+/* Device memory belongs to its context; managed and host memory to all. */
+static bool reachable(const sg_allocation *allocation, CUcontext context) {
+    return allocation->kind != SG_MEMORY_DEVICE || allocation->context == context;
+}
+
+CUresult sg_memory_access(CUcontext context, uint64_t address, size_t size, bool write, unsigned char **host) {
+    sg_allocation found;
+    if (!sg_memory_lookup(address, &found) || size > found.size - (address - found.address))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (context != NULL && !reachable(&found, context))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (write && size > 0 && found.span != NULL && !sg_span_commit(found.span, address, size))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *host = found.host + (address - found.address);
+    return CUDA_SUCCESS;
+}
+
+static bool find_for_kernel(void *context, uint64_t address, sg_range *range) {
+    sg_allocation found;
+    if (!sg_memory_lookup(address, &found) || !reachable(&found, context))
+        return false;
+    *range = (sg_range){found.address, found.address + found.size, found.host};
+    return true;
+}
+
+static bool commit_for_kernel(void *context, uint64_t address) {
+    sg_allocation found;
+    (void)context;
+    if (!sg_memory_lookup(address, &found))
+        return false;
+    return found.span == NULL || sg_span_commit(found.span, address, 1);
+}
+
+void sg_memory_view(CUcontext context, sg_memory *view) {
+    *view = (sg_memory){context, find_for_kernel, commit_for_kernel};
+}
+
+void sg_memory_forget(void) {
+    pthread_rwlock_init(&lock, NULL);
+}

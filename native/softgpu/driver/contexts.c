@@ -1,0 +1,170 @@
+/* Contexts: made, furnished with their memory, taken apart. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* making and taking apart */
+static _Atomic unsigned long long next_id = 1;
+
+static CUresult result_of_errno(int error) {
+    switch (error) {
+    case 0: return CUDA_SUCCESS;
+    case -ENOMEM:
+    case -ENOSPC:
+    case -EDQUOT: return CUDA_ERROR_OUT_OF_MEMORY;
+    case -EPROTO: return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+    default: return CUDA_ERROR_OPERATING_SYSTEM;
+    }
+}
+
+static int take_memory(CUcontext context) {
+    sg_device *device = context->gpu->device;
+    context->chunk_count = (size_t)((device->facts.context_bytes + SG_CHUNK_BYTES - 1) / SG_CHUNK_BYTES);
+    context->chunks = calloc(context->chunk_count + 1, sizeof *context->chunks);
+    if (context->chunks == NULL)
+        return -ENOMEM;
+    int error = sg_chunks_take(device, context->chunks, context->chunk_count);
+    if (error != 0) {
+        free(context->chunks);
+        context->chunks = NULL;
+    }
+    return error;
+}
+
+static void set_default_limits(CUcontext context) {
+    context->limits[CU_LIMIT_STACK_SIZE] = 1024;
+    context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
+    context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
+    context->limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;
+    context->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
+    context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+    context->limits[CU_LIMIT_PERSISTING_L2_CACHE_SIZE] = 0;
+}
+
+/* Under `lock`. */
+static CUresult furnish(CUcontext context) {
+    sg_gpu *gpu = context->gpu;
+    int error = sg_state_open(gpu->device);
+    if (error == 0)
+        error = sg_process_enter(gpu->device);
+    if (error == 0)
+        error = take_memory(context);
+    if (error != 0) {
+        if (gpu->context_count == 0 && gpu->device->state != NULL)
+            sg_process_leave(gpu->device);
+        return result_of_errno(error);
+    }
+    gpu->context_count++;
+    set_default_limits(context);
+    atomic_store(&context->sticky, CUDA_SUCCESS);
+    atomic_store(&context->destroyed, false);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_context_furnish(CUcontext context) {
+    pthread_mutex_lock(&lock);
+    CUresult result = furnish(context);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+CUresult sg_context_make(sg_gpu *gpu, unsigned flags, CUcontext *made) {
+    CUcontext context = calloc(1, sizeof *context);
+    if (context == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    context->gpu = gpu;
+    context->flags = flags;
+    context->api_version = 3020;
+    context->id = atomic_fetch_add(&next_id, 1);
+    CUresult result = sg_context_furnish(context);
+    if (result == CUDA_SUCCESS && !sg_object_add(context, SG_CONTEXT)) {
+        sg_context_dismantle(context);
+        return CUDA_ERROR_OUT_OF_MEMORY; /* the struct is kept, see sg_context_dismantle */
+    }
+    if (result != CUDA_SUCCESS)
+        free(context);
+    else
+        *made = context;
+    return result;
+}
+
+void sg_context_dismantle(CUcontext context) {
+    sg_device *device = context->gpu->device;
+    sg_stream_settle(context, NULL);
+    atomic_store(&context->destroyed, true);
+    while (context->modules != NULL)
+        sg_module_unload(context->modules);
+    sg_context_close_streams(context);
+    sg_memory_release_all(context);
+    pthread_mutex_lock(&lock);
+    if (context->chunks != NULL)
+        sg_chunks_give(device, context->chunks, context->chunk_count);
+    free(context->chunks);
+    context->chunks = NULL;
+    if (--context->gpu->context_count == 0)
+        sg_process_leave(device);
+    pthread_mutex_unlock(&lock);
+}
+
+/* The fault stays: every later call on this context returns it, as on a card. */
+void sg_context_poison(CUcontext context, CUresult error) {
+    int none = CUDA_SUCCESS;
+    atomic_compare_exchange_strong(&context->sticky, &none, (int)error);
+}
+
+static CUresult create(CUcontext *context, unsigned flags, CUdevice device) {
+    sg_gpu *gpu;
+    CUcontext made;
+    CUresult result = sg_gpu_get(device, &gpu);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (context == NULL || (flags & ~0xFFu) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    result = sg_context_make(gpu, flags, &made);
+    if (result != CUDA_SUCCESS)
+        return result;
+    extern CUresult cuCtxPushCurrent_v2(CUcontext);
+    result = cuCtxPushCurrent_v2(made);
+    if (result != CUDA_SUCCESS)
+        sg_context_dismantle(made);
+    else
+        *context = made;
+    return result;
+}
+
+SG_EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) {
+    return create(context, flags, device);
+}
+SG_ALIAS(cuCtxCreate, cuCtxCreate_v2);
+
+SG_EXPORT CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int count, unsigned flags, CUdevice device) {
+    if (affinity != NULL || count != 0)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return create(context, flags, device);
+}
+
+SG_EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters, unsigned flags, CUdevice device) {
+    if (parameters != NULL && (parameters->numExecAffinityParams != 0 || parameters->cigParams != NULL))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return create(context, flags, device);
+}
+
+SG_EXPORT CUresult cuCtxDestroy_v2(CUcontext context) {
+    CUresult result = sg_ready();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!sg_object_is(context, SG_CONTEXT) || context->primary)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (atomic_load(&context->destroyed))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    sg_context_dismantle(context);
+    extern CUresult cuCtxGetCurrent(CUcontext *), cuCtxPopCurrent_v2(CUcontext *);
+    CUcontext current;
+    if (cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context)
+        (void)cuCtxPopCurrent_v2(NULL);
+    return CUDA_SUCCESS;
+}
+SG_ALIAS(cuCtxDestroy, cuCtxDestroy_v2);
+SG_ALIAS(cuCtxDetach, cuCtxDestroy_v2);

@@ -1,0 +1,104 @@
+/* Which context is current: a stack of each thread. */
+#include "driver.h"
+
+enum { STACK_DEPTH = 64 };
+
+static _Thread_local struct {
+    CUcontext contexts[STACK_DEPTH];
+    int depth;
+} stack;
+
+static CUcontext top(void) {
+    return stack.depth > 0 ? stack.contexts[stack.depth - 1] : NULL;
+}
+
+CUcontext sg_current_or_null(void) {
+    CUcontext context = top();
+    return context != NULL && !atomic_load(&context->destroyed) ? context : NULL;
+}
+
+CUresult sg_current(CUcontext *context) {
+    CUresult result = sg_ready();
+    if (result != CUDA_SUCCESS)
+        return result;
+    CUcontext current = top();
+    if (current == NULL)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (atomic_load(&current->destroyed))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (sg_in_host_function())
+        return CUDA_ERROR_NOT_PERMITTED;
+    *context = current;
+    return (CUresult)atomic_load(&current->sticky);
+}
+
+CUresult sg_context_or_current(CUcontext given, CUcontext *context) {
+    if (given == NULL)
+        return sg_current(context);
+    CUresult result = sg_ready();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!sg_object_is(given, SG_CONTEXT))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (atomic_load(&given->destroyed))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    *context = given;
+    return (CUresult)atomic_load(&given->sticky);
+}
+
+SG_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context) {
+    CUresult result = sg_ready();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!sg_object_is(context, SG_CONTEXT))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (atomic_load(&context->destroyed))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (stack.depth == STACK_DEPTH)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    stack.contexts[stack.depth++] = context;
+    return CUDA_SUCCESS;
+}
+SG_ALIAS(cuCtxPushCurrent, cuCtxPushCurrent_v2);
+
+SG_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context) {
+    CUresult result = sg_ready();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (stack.depth == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    CUcontext popped = stack.contexts[--stack.depth];
+    if (context != NULL)
+        *context = popped;
+    return CUDA_SUCCESS;
+}
+SG_ALIAS(cuCtxPopCurrent, cuCtxPopCurrent_v2);
+
+SG_EXPORT CUresult cuCtxSetCurrent(CUcontext context) {
+    CUresult result = sg_ready();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (context != NULL && !sg_object_is(context, SG_CONTEXT))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (context != NULL && atomic_load(&context->destroyed))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (context == NULL) {
+        if (stack.depth > 0)
+            stack.depth--;
+        return CUDA_SUCCESS;
+    }
+    if (stack.depth == 0)
+        stack.depth = 1;
+    stack.contexts[stack.depth - 1] = context;
+    return CUDA_SUCCESS;
+}
+
+SG_EXPORT CUresult cuCtxGetCurrent(CUcontext *context) {
+    CUresult result = sg_ready();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (context == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *context = top();
+    return CUDA_SUCCESS;
+}

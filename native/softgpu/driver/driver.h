@@ -1,0 +1,252 @@
+/* What the files of this driver share. The order of locks: `objects` (handles.c), then the space of a
+ * device (address_space.c), then device/'s own. None is held while a kernel runs or user code is
+ * called. */
+#ifndef SG_DRIVER_H
+#define SG_DRIVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "cuda_types.h"
+#include "device.h"
+#include "engine.h"
+
+#define SG_EXPORT __attribute__((visibility("default")))
+/* A second exported name of the same function. */
+#define SG_ALIAS(name, target) extern __typeof__(target) name __attribute__((alias(#target), visibility("default")))
+/* The variants for programs built with a default stream per thread. Our per-thread default stream is
+ * the legacy one: it orders more than it must, never less. */
+#define SG_PTSZ(target) SG_ALIAS(target##_ptsz, target)
+#define SG_PTDS(target) SG_ALIAS(target##_ptds, target)
+
+#define SG_DRIVER_VERSION 13000
+
+/* ---- devices ---- */
+
+typedef struct sg_gpu {
+    sg_device *device;
+    CUdevice ordinal;
+    CUcontext primary; /* made once, kept; `primary_count` says whether it is active */
+    unsigned primary_count;
+    unsigned primary_flags;
+    unsigned context_count; /* of this process, primary included; the last to go leaves the device */
+    CUmemoryPool default_pool, current_pool;
+} sg_gpu;
+
+/* SUCCESS, NOT_INITIALIZED (before cuInit, or in a forked child) or what cuInit failed with. */
+CUresult sg_ready(void);
+int sg_gpu_count(void);
+CUresult sg_gpu_get(CUdevice ordinal, sg_gpu **gpu);
+/* CUDA_VISIBLE_DEVICES: which of `count` devices, in which order. Returns how many. */
+int sg_visible_select(const char *value, const sg_device *devices, int count, int *chosen);
+/* Name what this driver does not do in the log of the current (else the first) device. */
+void sg_log_unsupported(const char *kind, const char *name);
+
+/* ---- live objects ---- */
+
+typedef enum {
+    SG_CONTEXT = 1,
+    SG_MODULE,
+    SG_FUNCTION,
+    SG_LIBRARY,
+    SG_KERNEL,
+    SG_STREAM,
+    SG_EVENT,
+    SG_LINK,
+    SG_POOL
+} sg_kind;
+
+/* Each handle given out is in one table, so that a stale or invented handle is an error and not a
+ * crash. */
+bool sg_object_add(const void *object, sg_kind kind);
+void sg_object_remove(const void *object);
+bool sg_object_is(const void *object, sg_kind kind);
+void sg_objects_forget(void);
+
+/* ---- contexts ---- */
+
+typedef struct sg_callbacks sg_callbacks;
+
+struct CUctx_st {
+    sg_gpu *gpu;
+    unsigned flags;
+    unsigned api_version;
+    unsigned long long id;
+    bool primary;
+    _Atomic bool destroyed;
+    _Atomic int sticky; /* CUresult of the fault that ended this context; it never gets better */
+    size_t limits[SG_LIMITS];
+    int cache_config;
+    uint32_t *chunks; /* context_bytes */
+    size_t chunk_count;
+    _Atomic unsigned pending; /* host functions queued on its streams and not finished */
+    struct CUmod_st *modules;
+    struct CUstream_st *streams;
+};
+
+CUresult sg_context_make(sg_gpu *gpu, unsigned flags, CUcontext *context);
+/* Take what a context holds: memory, modules, streams. The struct stays (threads may still have it on
+ * their stacks) and says `destroyed`. */
+void sg_context_dismantle(CUcontext context);
+/* Bring a dismantled context back: what the primary context does after a reset. */
+CUresult sg_context_furnish(CUcontext context);
+/* The current context of this thread, alive and not poisoned. */
+CUresult sg_current(CUcontext *context);
+CUcontext sg_current_or_null(void);
+/* `given`, or the current one where it is NULL. */
+CUresult sg_context_or_current(CUcontext given, CUcontext *context);
+void sg_context_poison(CUcontext context, CUresult error);
+
+/* ---- memory ---- */
+
+typedef enum { SG_MEMORY_DEVICE, SG_MEMORY_MANAGED, SG_MEMORY_HOST, SG_MEMORY_REGISTERED } sg_memory_kind;
+
+typedef struct sg_span sg_span; /* chunks of the device, mapped in one piece */
+
+typedef struct {
+    uint64_t address;
+    size_t size;
+    unsigned char *host;
+    sg_memory_kind kind;
+    CUcontext context;
+    sg_span *span; /* NULL for host memory */
+    CUmemoryPool pool;
+    unsigned flags;
+    unsigned long long id;
+} sg_allocation;
+
+CUresult sg_memory_allocate(CUcontext context, size_t size, sg_memory_kind kind, sg_allocation *made);
+/* Host memory that the device may use at the same address. */
+CUresult sg_memory_adopt(CUcontext context, void *host, size_t size, sg_memory_kind kind, unsigned flags);
+/* Free the allocation that begins at `address`, if its kind is in `kinds` (bit 1 << kind). */
+CUresult sg_memory_release(uint64_t address, unsigned kinds, sg_allocation *was);
+void sg_memory_release_all(CUcontext context);
+bool sg_memory_lookup(uint64_t address, sg_allocation *found);
+/* For the engine: what a kernel of `context` may reach. */
+void sg_memory_view(CUcontext context, sg_memory *view);
+void sg_memory_tag(uint64_t address, CUmemoryPool pool);
+void sg_memory_forget(void);
+size_t sg_memory_pool_bytes(CUmemoryPool pool);
+
+/* Resolve `size` bytes at a device address to host memory. `write`: back them first. Returns
+ * INVALID_VALUE outside any allocation, OUT_OF_MEMORY on a full disk. */
+CUresult sg_memory_access(CUcontext context, uint64_t address, size_t size, bool write, unsigned char **host);
+
+/* spans.c: under the space's lock */
+CUresult sg_span_make(sg_gpu *gpu, size_t bytes, bool managed, sg_span **span);
+void sg_span_destroy(sg_span *span);
+bool sg_span_commit(sg_span *span, uint64_t address, size_t size);
+uint64_t sg_span_address(const sg_span *span);
+unsigned char *sg_span_host(const sg_span *span);
+/* Small allocations share a span of one chunk. */
+bool sg_span_carve(sg_span *span, size_t size, uint64_t *address);
+/* True when nothing is left in it. */
+bool sg_span_uncarve(sg_span *span, uint64_t address, size_t size);
+
+/* ---- code ---- */
+
+typedef struct {
+    unsigned count;
+    const int *options;
+    void **values;
+} sg_jit_options;
+
+void sg_jit_log(const sg_jit_options *options, bool error, const char *text);
+/* Find the PTX text in what a program hands over as an image. *text is malloc'd. `size` 0: the image
+ * says itself how long it is. */
+CUresult sg_image_ptx(const void *image, size_t size, char **text, size_t *length, char *log, size_t log_size);
+CUresult sg_file_read(const char *path, char **data, size_t *size);
+CUresult sg_result_of(sg_status status);
+CUresult sg_code_parse(const char *text, size_t length, const sg_jit_options *options, sg_module **code);
+/* Is the code's target one that this device has? */
+CUresult sg_code_fits(const sg_module *code, const sg_gpu *gpu, const sg_jit_options *options);
+
+struct CUfunc_st {
+    CUmodule module;
+    const sg_kernel *kernel;
+    sg_kernel_info info;
+    int maximum_dynamic_shared;
+    int carveout;
+    int cache_config;
+    /* cuFuncSetBlockShape, cuParamSet*: how programs of CUDA 3 launch */
+    unsigned block[3];
+    unsigned shared_size;
+    unsigned parameter_size;
+    unsigned char *parameters;
+};
+
+struct CUmod_st {
+    CUcontext context;
+    sg_module *code;
+    struct CUfunc_st *functions;
+    size_t function_count;
+    uint64_t *variables; /* addresses, one a variable */
+    CUlibrary library;
+    CUmodule next;    /* in the context */
+    CUmodule sibling; /* of the same library */
+};
+
+CUresult sg_module_load(CUcontext context, const char *text, size_t length, const sg_jit_options *options,
+                        CUmodule *module);
+/* Takes `code` unless it is the library's own. */
+CUresult sg_module_of_code(CUcontext context, sg_module *code, CUlibrary library, CUmodule *module);
+CUmodule sg_module_of_library(CUcontext context, CUlibrary library);
+CUmodule sg_module_any_of_library(CUlibrary library);
+void sg_module_unload(CUmodule module);
+CUresult sg_module_function(CUmodule module, const char *name, CUfunction *function);
+CUresult sg_module_variable_named(CUmodule module, const char *name, CUdeviceptr *address, size_t *bytes);
+
+struct CUkern_st {
+    CUlibrary library;
+    const sg_kernel *kernel; /* of the library's own parse, for questions without a context */
+    sg_kernel_info info;
+    int maximum_dynamic_shared, carveout, cache_config;
+};
+
+struct CUlib_st {
+    char *text;
+    size_t length;
+    sg_module *code;
+    struct CUkern_st *kernels;
+    size_t kernel_count;
+    CUmodule borrower; /* the module that runs `code` itself */
+    CUmodule modules;  /* all of this library, by `sibling` */
+};
+
+CUresult sg_library_module(CUlibrary library, CUcontext context, CUmodule *module);
+CUresult sg_kernel_function(CUkernel kernel, CUcontext context, CUfunction *function);
+/* A CUfunction, or a CUkernel cast to one, as launches and occupancy take it. */
+CUresult sg_function_of(CUfunction given, CUfunction *function);
+
+/* ---- streams and events ---- */
+
+struct CUstream_st {
+    CUcontext context;
+    unsigned flags;
+    int priority;
+    unsigned long long id;
+    _Atomic unsigned pending; /* host functions queued and not finished */
+    CUstream next;            /* in the context */
+};
+
+struct CUevent_st {
+    CUcontext context;
+    unsigned flags;
+    bool recorded;
+    uint64_t at_ns;
+};
+
+/* The context of a stream handle; NULL and the two special handles mean the current context. *stream
+ * is NULL for a default stream. */
+CUresult sg_stream_resolve(CUstream given, CUcontext *context, CUstream *stream);
+/* Wait until the host functions queued before on this stream (a default stream: on all of the
+ * context) have run. Everything else is complete when its call returns. */
+void sg_stream_settle(CUcontext context, CUstream stream);
+CUresult sg_stream_begin(CUstream given, CUcontext *context);
+bool sg_stream_idle(CUcontext context, CUstream stream);
+bool sg_in_host_function(void);
+void sg_callbacks_forget(void);
+void sg_context_close_streams(CUcontext context);
+
+#endif

@@ -1,0 +1,102 @@
+/* cuInit, and what every other call asks first. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+
+typedef enum { NOT_YET, READY, FORKED } phase;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic phase now = NOT_YET;
+static sg_device *devices;
+static sg_gpu *gpus;
+static int gpu_count;
+
+/* A context does not survive fork, as on a card: every call in the child says NOT_INITIALIZED. The
+ * child lets go of the files so that it does not keep the parent's memory alive; the locks it may
+ * have copied in any state are made new. */
+static void after_fork_in_child(void) {
+    if (atomic_load(&now) != READY)
+        return;
+    atomic_store(&now, FORKED);
+    for (int i = 0; i < gpu_count; i++)
+        sg_device_forget(gpus[i].device);
+    pthread_mutex_init(&lock, NULL);
+    sg_objects_forget();
+    sg_memory_forget();
+    sg_callbacks_forget();
+}
+
+static CUresult find_devices(void) {
+    static char folder[4096]; /* under `lock`; too large for small thread stacks */
+    int chosen[SG_MAXIMUM_DEVICES];
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (devices == NULL && (devices = calloc(SG_MAXIMUM_DEVICES, sizeof *devices)) == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (sg_inventory_folder((const void *)&find_devices, folder, sizeof folder) != 0)
+        return CUDA_ERROR_NO_DEVICE;
+    int found = sg_inventory_read(folder, devices, SG_MAXIMUM_DEVICES), count = found;
+    if (visible != NULL)
+        count = sg_visible_select(visible, devices, found, chosen);
+    if (count == 0)
+        return CUDA_ERROR_NO_DEVICE;
+    if ((gpus = calloc((size_t)count, sizeof *gpus)) == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    for (int i = 0; i < count; i++) {
+        gpus[i].device = &devices[visible != NULL ? chosen[i] : i];
+        gpus[i].ordinal = i;
+    }
+    gpu_count = count;
+    return CUDA_SUCCESS;
+}
+
+SG_EXPORT CUresult cuInit(unsigned flags) {
+    CUresult result = CUDA_SUCCESS;
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (atomic_load(&now) == FORKED)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    pthread_mutex_lock(&lock);
+    if (atomic_load(&now) == NOT_YET) {
+        result = find_devices();
+        if (result == CUDA_SUCCESS && pthread_atfork(NULL, NULL, after_fork_in_child) != 0)
+            result = CUDA_ERROR_OUT_OF_MEMORY;
+        if (result == CUDA_SUCCESS)
+            atomic_store(&now, READY);
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+SG_EXPORT CUresult cuDriverGetVersion(int *version) {
+    if (version == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *version = SG_DRIVER_VERSION;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_ready(void) {
+    return atomic_load_explicit(&now, memory_order_acquire) == READY ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+int sg_gpu_count(void) {
+    return gpu_count;
+}
+
+CUresult sg_gpu_get(CUdevice ordinal, sg_gpu **gpu) {
+    CUresult result = sg_ready();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (ordinal < 0 || ordinal >= gpu_count)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *gpu = &gpus[ordinal];
+    return CUDA_SUCCESS;
+}
+
+void sg_log_unsupported(const char *kind, const char *name) {
+    CUcontext context = sg_ready() == CUDA_SUCCESS ? sg_current_or_null() : NULL;
+    if (context != NULL)
+        sg_log_once(context->gpu->device, kind, name);
+    else if (gpu_count > 0)
+        sg_log_once(gpus[0].device, kind, name);
+}

@@ -1,0 +1,221 @@
+/* Streams. Work is complete when the call that submits it returns, except for host functions. */
+#include <stdlib.h>
+
+#include "driver.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic unsigned long long next_id = 16; /* the default streams have 1 and 2 */
+
+CUresult sg_stream_resolve(CUstream given, CUcontext *context, CUstream *stream) {
+    *stream = NULL;
+    if (given == NULL || given == CU_STREAM_LEGACY || given == CU_STREAM_PER_THREAD)
+        return sg_current(context);
+    CUresult result = sg_ready();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!sg_object_is(given, SG_STREAM))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (sg_in_host_function())
+        return CUDA_ERROR_NOT_PERMITTED;
+    *context = given->context;
+    *stream = given;
+    return (CUresult)atomic_load(&given->context->sticky);
+}
+
+CUresult sg_stream_begin(CUstream given, CUcontext *context) {
+    CUstream stream;
+    CUresult result = sg_stream_resolve(given, context, &stream);
+    if (result == CUDA_SUCCESS)
+        sg_stream_settle(*context, stream);
+    return result;
+}
+
+SG_EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
+    CUcontext context;
+    CUresult result = sg_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (stream == NULL || flags > 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUstream made = calloc(1, sizeof *made);
+    if (made == NULL || !sg_object_add(made, SG_STREAM)) {
+        free(made);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    made->context = context;
+    made->flags = flags;
+    made->priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
+    made->id = atomic_fetch_add(&next_id, 1);
+    pthread_mutex_lock(&lock);
+    made->next = context->streams;
+    context->streams = made;
+    pthread_mutex_unlock(&lock);
+    *stream = made;
+    return CUDA_SUCCESS;
+}
+
+SG_EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
+    return cuStreamCreateWithPriority(stream, flags, 0);
+}
+
+static void unlink_stream(CUstream stream) {
+    pthread_mutex_lock(&lock);
+    for (CUstream *at = &stream->context->streams; *at != NULL; at = &(*at)->next)
+        if (*at == stream) {
+            *at = stream->next;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+}
+
+SG_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
+    CUresult result = sg_ready();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!sg_object_is(stream, SG_STREAM))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (sg_in_host_function())
+        return CUDA_ERROR_NOT_PERMITTED;
+    sg_object_remove(stream);
+    sg_stream_settle(stream->context, NULL);
+    unlink_stream(stream);
+    free(stream);
+    return CUDA_SUCCESS;
+}
+SG_ALIAS(cuStreamDestroy, cuStreamDestroy_v2);
+
+void sg_context_close_streams(CUcontext context) {
+    while (context->streams != NULL) {
+        CUstream stream = context->streams;
+        sg_object_remove(stream);
+        unlink_stream(stream);
+        free(stream);
+    }
+}
+
+SG_EXPORT CUresult cuStreamQuery(CUstream given) {
+    CUcontext context;
+    CUstream stream;
+    CUresult result = sg_stream_resolve(given, &context, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    return sg_stream_idle(context, stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+SG_PTSZ(cuStreamQuery);
+
+SG_EXPORT CUresult cuStreamSynchronize(CUstream given) {
+    CUcontext context;
+    CUresult result = sg_stream_begin(given, &context);
+    return result == CUDA_SUCCESS ? (CUresult)atomic_load(&context->sticky) : result;
+}
+SG_PTSZ(cuStreamSynchronize);
+
+SG_EXPORT CUresult cuStreamWaitEvent(CUstream given, CUevent event, unsigned flags) {
+    CUcontext context;
+    CUstream stream;
+    CUresult result = sg_stream_resolve(given, &context, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!sg_object_is(event, SG_EVENT))
+        return CUDA_ERROR_INVALID_HANDLE;
+    return flags > 1 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; /* recorded means complete */
+}
+SG_PTSZ(cuStreamWaitEvent);
+
+SG_EXPORT CUresult cuStreamGetPriority(CUstream given, int *priority) {
+    CUcontext context;
+    CUstream stream;
+    CUresult result = sg_stream_resolve(given, &context, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (priority == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *priority = stream != NULL ? stream->priority : 0;
+    return CUDA_SUCCESS;
+}
+SG_PTSZ(cuStreamGetPriority);
+
+SG_EXPORT CUresult cuStreamGetFlags(CUstream given, unsigned *flags) {
+    CUcontext context;
+    CUstream stream;
+    CUresult result = sg_stream_resolve(given, &context, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (flags == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *flags = stream != NULL ? stream->flags : 0;
+    return CUDA_SUCCESS;
+}
+SG_PTSZ(cuStreamGetFlags);
+
+SG_EXPORT CUresult cuStreamGetId(CUstream given, unsigned long long *id) {
+    CUcontext context;
+    CUstream stream;
+    CUresult result = sg_stream_resolve(given, &context, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (id == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *id = stream != NULL ? stream->id : given == CU_STREAM_PER_THREAD ? 2 : 1;
+    return CUDA_SUCCESS;
+}
+SG_PTSZ(cuStreamGetId);
+
+SG_EXPORT CUresult cuStreamGetCtx(CUstream given, CUcontext *out) {
+    CUcontext context;
+    CUstream stream;
+    CUresult result = sg_stream_resolve(given, &context, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = context;
+    return CUDA_SUCCESS;
+}
+SG_PTSZ(cuStreamGetCtx);
+
+SG_EXPORT CUresult cuStreamGetCtx_v2(CUstream given, CUcontext *out, void **green) {
+    CUresult result = cuStreamGetCtx(given, out);
+    if (result == CUDA_SUCCESS && green != NULL)
+        *green = NULL;
+    return result;
+}
+SG_PTSZ(cuStreamGetCtx_v2);
+
+SG_EXPORT CUresult cuStreamGetDevice(CUstream given, CUdevice *device) {
+    CUcontext context;
+    CUstream stream;
+    CUresult result = sg_stream_resolve(given, &context, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (device == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *device = context->gpu->ordinal;
+    return CUDA_SUCCESS;
+}
+SG_PTSZ(cuStreamGetDevice);
+
+/* No stream is ever captured: cuStreamBeginCapture is not supported. */
+SG_EXPORT CUresult cuStreamIsCapturing(CUstream given, int *status) {
+    CUcontext context;
+    CUstream stream;
+    CUresult result = sg_stream_resolve(given, &context, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (status == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *status = 0;
+    return CUDA_SUCCESS;
+}
+SG_PTSZ(cuStreamIsCapturing);
+
+SG_EXPORT CUresult cuStreamAttachMemAsync(CUstream given, CUdeviceptr address, size_t size, unsigned flags) {
+    CUcontext context;
+    sg_allocation found;
+    (void)size;
+    CUresult result = sg_stream_begin(given, &context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    return flags == 0 || !sg_memory_lookup(address, &found) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+SG_PTSZ(cuStreamAttachMemAsync);

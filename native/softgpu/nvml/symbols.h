@@ -1,0 +1,2 @@
+/* For the generated stubs. */
+int sg_call_unsupported(unsigned index, const char *name);
