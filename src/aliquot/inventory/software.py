@@ -10,7 +10,7 @@ from aliquot.inventory import notices
 from aliquot.inventory.nvidia import NvmlError
 from aliquot.inventory.nvml_report import read_report
 from aliquot.inventory.reading import entries, is_folder, is_present, text_of
-from aliquot.model import Bytes, Gpu, Notice, Vendor
+from aliquot.model import Bytes, Gpu, HealthState, Notice, Vendor
 
 _LIBRARY = "libnvidia-ml.so.1"
 
@@ -38,7 +38,8 @@ def see_software(devices: Path, library_folder: Path, proc: Path) -> SoftwareGpu
     except NvmlError as failure:
         return SoftwareGpus(notices=(notices.software_failed(failure, devices),))
     gpus = tuple(_completed(gpu, devices) for gpu in report.gpus if gpu.uuid in names)
-    broken = sorted(names - {gpu.uuid for gpu in gpus})
+    sound = {gpu.uuid for gpu in gpus if gpu.health.state is HealthState.HEALTHY}
+    broken = sorted(names - sound)
     return SoftwareGpus(
         gpus, tuple(notices.software_device_broken(name) for name in broken), report.cuda_version
     )

@@ -11,7 +11,8 @@ _FOLDER = Path(__file__).parent / "profiles"
 
 SMALLEST_MEMORY = Bytes(64 * MIB)
 MEMORY_STEP = 2 * MIB
-"""Memory is handed out in chunks of this; a device is a whole number of them."""
+"""The software GPU hands memory out in chunks of this (SG_CHUNK_BYTES). All sizes of a profile
+are whole chunks, so that what inventory says can be leased is what can be allocated."""
 
 _SUFFIX = " (software)"
 """Part of every name, so that nobody takes the device for the card; models still match by word."""
@@ -41,8 +42,8 @@ class Profile:
     def scaled(self, memory: Bytes) -> "Profile":
         """This profile with ``memory`` bytes instead of its own.
 
-        On a smaller device the reserved part and the context shrink with it (rounded up to
-        1 MiB): a 64 MiB T4 whose context takes 105 MiB could run nothing. A larger one
+        On a smaller device the reserved part and the context shrink with it, in whole
+        chunks: a 64 MiB T4 whose context takes 106 MiB could run nothing. A larger one
         keeps them, as two sizes of the same card do.
         """
         if memory % MEMORY_STEP or memory < SMALLEST_MEMORY:
@@ -65,7 +66,7 @@ class Profile:
         )
 
     def _shrunk(self, part: int, memory: int) -> Bytes:
-        in_proportion = -(-part * memory // self.memory // MIB) * MIB
+        in_proportion = -(-part * memory // self.memory // MEMORY_STEP) * MEMORY_STEP
         return Bytes(min(part, in_proportion))
 
 

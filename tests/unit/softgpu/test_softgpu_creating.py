@@ -175,7 +175,17 @@ def test_a_device_of_any_size_has_room_for_contexts(name: str, memory: int) -> N
     profile = read_profile(name).scaled(Bytes(memory))
     assert profile.memory == memory
     assert profile.memory_reserved + 4 * profile.context_bytes < memory
-    assert profile.context_bytes >= MIB
+    assert profile.context_bytes >= 2 * MIB
+
+
+@pytest.mark.parametrize("name", profile_names())
+@pytest.mark.parametrize("memory", [None, 66 * MIB, 1022 * MIB])
+def test_all_sizes_are_whole_chunks_of_the_driver(name: str, memory: int | None) -> None:
+    profile = read_profile(name)
+    if memory is not None:
+        profile = profile.scaled(Bytes(memory))
+    sizes = (profile.memory, profile.memory_reserved, profile.context_bytes)
+    assert [size % (2 * MIB) for size in sizes] == [0, 0, 0]
 
 
 def test_memory_beyond_the_file_systems_limit_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
