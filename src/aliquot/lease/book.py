@@ -44,7 +44,14 @@ from aliquot.lease.lifecycle import (
     step,
 )
 from aliquot.lease.liveness import describe
-from aliquot.lease.rows import IN_ORDER, LEASE_COLUMNS, SELECT_LEASES, lease_values, leases_of
+from aliquot.lease.rows import (
+    IN_ORDER,
+    LEASE_COLUMNS,
+    SELECT_LEASES,
+    lease_values,
+    leases_of,
+    update_of,
+)
 from aliquot.lease.storage import BookFile
 from aliquot.model import (
     AliquotError,
@@ -66,16 +73,18 @@ from aliquot.model import (
 _DRAWS = 1000
 _INSERT_LEASE = (
     f"INSERT INTO lease ({', '.join(LEASE_COLUMNS)}) "
-    f"VALUES ({', '.join('?' * len(LEASE_COLUMNS))}) ON CONFLICT (id) DO NOTHING"
+    f"VALUES ({', '.join(f':{column}' for column in LEASE_COLUMNS)}) ON CONFLICT (id) DO NOTHING"
 )
-_UPDATE_LEASE = f"UPDATE lease SET {', '.join(f'{column} = ?' for column in LEASE_COLUMNS[1:])} WHERE seq = ?"
-_INSERT_EVENT = "INSERT INTO event (at, lease, what, detail) VALUES (?, ?, ?, ?)"
+_INSERT_EVENT = (
+    "INSERT INTO event (at, lease, what, detail, before) "
+    "VALUES (?1, ?2, ?3, ?4, (SELECT last_event FROM lease WHERE seq = ?2))"
+)
 _INSERT_SHARE = "INSERT INTO share (lease, position, gpu, memory, compute, whole) VALUES (?, ?, ?, ?, ?, ?)"
 _INSERT_USAGE = (
     "INSERT INTO usage (lease, position, gpu, wall_ns, leased_bytes, leased_compute, peak_bytes, "
     "mean_bytes, denied) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_LIVE = f"{SELECT_LEASES} WHERE lease.state <> 'ended'{IN_ORDER}"
+_LIVE = f"{SELECT_LEASES} WHERE lease.ended_at IS NULL{IN_ORDER}"
 _BY_ID = f"{SELECT_LEASES} WHERE lease.id = ?{IN_ORDER}"
 
 
@@ -265,8 +274,8 @@ class Book:
                 after, _ = step(before, event)
             except IllegalStepError as error:
                 raise IllegalStepError(before, event, _story(db, seq)) from error
-            db.execute(_UPDATE_LEASE, (*lease_values(after)[1:], seq))
-            db.execute(_INSERT_EVENT, (event.at, seq, *line_of(event)))
+            last = db.execute(_INSERT_EVENT, (event.at, seq, *line_of(event))).lastrowid
+            db.execute(*update_of(seq, before, after, last))
             if usages:
                 db.executemany(
                     _INSERT_USAGE, [_usage_values(seq, n, usage) for n, usage in enumerate(usages)]
@@ -313,7 +322,9 @@ def _insert(db: Connection, draft: Lease, live: Sequence[Lease], entropy: Callab
             for position, share in enumerate(lease.shares)
         ],
     )
-    db.execute(_INSERT_EVENT, (lease.created_at, seq, "preparing", f"for {describe_holder(lease.holder)}"))
+    line = ("preparing", f"for {describe_holder(lease.holder)}")
+    last = db.execute(_INSERT_EVENT, (lease.created_at, seq, *line)).lastrowid
+    db.execute("UPDATE lease SET last_event = ? WHERE seq = ?", (last, seq))
     return lease
 
 
@@ -349,5 +360,5 @@ def _usage_values(seq: int, position: int, usage: Usage) -> tuple[object, ...]:
 
 
 def _story(db: Connection, seq: int) -> tuple[str, ...]:
-    rows = db.execute("SELECT at, what, detail FROM event WHERE lease = ? ORDER BY seq", (seq,)).fetchall()
-    return tuple(f"{format_moment(at)}  {what}{f'  {detail}' if detail else ''}" for at, what, detail in rows)
+    rows = db.execute(looking_up.STORY, {"lease": seq, "after": 0}).fetchall()
+    return tuple(f"{format_moment(row[1])}  {row[3]}{f'  {row[4]}' if row[4] else ''}" for row in rows)

@@ -24,7 +24,8 @@ def note(file: BookFile, gpus: Sequence[Gpu], at: int) -> None:
             "INSERT INTO gpu (uuid, name, capacity, first_seen, last_seen) VALUES (?1, ?2, ?3, ?4, ?4) "
             "ON CONFLICT (uuid) DO UPDATE SET name = excluded.name, "
             "capacity = coalesce(excluded.capacity, capacity), "
-            "first_seen = min(first_seen, excluded.first_seen), last_seen = max(last_seen, excluded.last_seen)",
+            "first_seen = min(first_seen, excluded.first_seen), "
+            "last_seen = max(last_seen, excluded.last_seen)",
             [(gpu.uuid, gpu.name, gpu.capacity, at) for gpu in news],
         )
 

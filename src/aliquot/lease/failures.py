@@ -120,10 +120,9 @@ def lock_holders(path: Path) -> tuple[int, ...]:
         return ()
     # "1: POSIX  ADVISORY  WRITE 1234 fe:00:5678 120 120"; a line with "->" only waits.
     fields = [line.split() for line in lines]
-    holding = {
-        int(f[4]) for f in fields if len(f) >= 6 and f[3] == "WRITE" and f[5] in wanted and f[4].isdigit()
-    }
-    return tuple(sorted(holding - {os.getpid(), 0}))
+    holding = {f[4] for f in fields if len(f) >= 6 and f[3] == "WRITE" and f[5] in wanted}
+    pids = {int(pid) for pid in holding if pid.isdigit()}
+    return tuple(sorted(pids - {os.getpid(), 0}))
 
 
 def _command_line(pid: int) -> str:
@@ -146,7 +145,7 @@ def _why_unwritable(code: int | None, path: Path) -> str:
             return "permission is missing to read it"
         if not os.access(folder, os.W_OK):
             return f"its folder {folder} is not writable"
-    return _UNWRITABLE[code] if code in _UNWRITABLE else "it cannot be opened"
+    return "it cannot be opened" if code is None else _UNWRITABLE.get(code, "it cannot be opened")
 
 
 def _name_of(error: sqlite3.Error) -> str:

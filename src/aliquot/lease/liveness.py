@@ -8,6 +8,7 @@ until somebody releases it; a share taken from a living one is handed out twice.
 import contextlib
 import os
 from collections.abc import Iterable
+from pathlib import Path
 
 from aliquot.model import LeaseId, ProcessHolder
 
@@ -62,8 +63,8 @@ def processes_carrying(leases: Iterable[LeaseId]) -> dict[LeaseId, tuple[int, ..
         pids = [int(entry.name) for entry in entries if entry.name.isdigit()]
     for pid in sorted(pids):
         environment = b""
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
-            environment = file.readall()
+        with contextlib.suppress(OSError):
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
         if marker not in environment:
             continue
         for lease in {wanted[item] for item in environment.split(b"\0") if item in wanted}:
@@ -73,21 +74,20 @@ def processes_carrying(leases: Iterable[LeaseId]) -> dict[LeaseId, tuple[int, ..
 
 def _stat(pid: int) -> list[str]:
     """The fields from the third on; the command before them may hold spaces and parentheses."""
-    with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
-        text = file.readall().decode(errors="replace")
+    text = Path(f"/proc/{pid}/stat").read_bytes().decode(errors="replace")
     return text.rpartition(")")[2].split()
 
 
 def _namespace(process: str) -> int | None:
     try:
-        return os.stat(f"/proc/{process}/ns/pid").st_ino  # noqa: PTH116 - pathlib adds nothing here
+        return Path(f"/proc/{process}/ns/pid").stat().st_ino
     except OSError:
         return None
 
 
 def _is_hidden(pid: int) -> bool:
     """Whether a process without an entry in /proc may exist all the same (hidepid, no /proc)."""
-    if not os.path.exists("/proc/self/stat"):  # noqa: PTH110
+    if not Path("/proc/self/stat").exists():
         return True
     try:
         os.kill(pid, 0)  # sends nothing

@@ -10,17 +10,30 @@ from aliquot.model import AliquotError, Bytes, GpuUuid, Lease, LeaseId, Reason, 
 
 _CANDIDATES_SHOWN = 8
 
+_EVENT = "SELECT event.seq, event.at, lease.id, event.what, event.detail FROM event "
+_ALL_EVENTS = f"{_EVENT} JOIN lease ON lease.seq = event.lease WHERE event.seq > :after ORDER BY event.seq"
+STORY = f"""
+WITH RECURSIVE story (seq) AS (
+  SELECT last_event FROM lease WHERE seq = :lease
+  UNION ALL
+  SELECT event.before FROM event JOIN story ON event.seq = story.seq
+)
+{_EVENT} JOIN story ON story.seq = event.seq JOIN lease ON lease.seq = event.lease
+WHERE event.seq > :after ORDER BY event.seq
+"""
+"""Events of the lease whose seq is ``:lease``, back along the chain."""
+
 
 def leases(file: BookFile, *, live: bool | None, since: int | None) -> tuple[Lease, ...]:
-    conditions = {True: "lease.state <> 'ended'", False: "lease.state = 'ended'", None: "TRUE"}
+    conditions = {True: "lease.ended_at IS NULL", False: "lease.ended_at IS NOT NULL", None: "TRUE"}
     if since is None:
         return _select(file, conditions[live])
-    recent = "(lease.state <> 'ended' OR lease.ended_at >= ?)"
+    recent = "(lease.ended_at IS NULL OR lease.ended_at >= ?)"
     return _select(file, f"{conditions[live]} AND {recent}", since)
 
 
 def find(file: BookFile, text: str) -> Lease:
-    exact = _select(file, "lease.id = ?1 OR (lease.name = ?1 AND lease.state <> 'ended')", text)
+    exact = _select(file, "lease.id = ?1 OR (lease.name = ?1 AND lease.ended_at IS NULL)", text)
     if exact:
         return next((lease for lease in exact if lease.id == text), exact[0])
     if text.isascii() and text.isalnum():
@@ -49,14 +62,11 @@ def usages(file: BookFile, *, lease: LeaseId | None, since: int | None) -> tuple
 
 
 def events(file: BookFile, lease: LeaseId | None, *, after: int) -> tuple[LeaseEvent, ...]:
-    select = (
-        "SELECT event.seq, event.at, lease.id, event.what, event.detail "
-        "FROM event JOIN lease ON lease.seq = event.lease "
-    )
     if lease is None:
-        rows = file.rows(f"{select} WHERE event.seq > ? ORDER BY event.seq", (after,))
+        rows = file.rows(_ALL_EVENTS, {"after": after})
     else:
-        rows = file.rows(f"{select} WHERE lease.id = ? AND event.seq > ? ORDER BY event.seq", (lease, after))
+        seqs = file.rows("SELECT seq FROM lease WHERE id = ?", (lease,))
+        rows = file.rows(STORY, {"lease": seqs[0][0] if seqs else None, "after": after})
     return tuple(
         LeaseEvent(seq=seq, at=at, lease=LeaseId(id_), what=what, detail=detail)
         for seq, at, id_, what, detail in rows

@@ -8,7 +8,13 @@ Choices. ``lease.seq`` is the order of birth and what other tables point at; the
 type is unique over ended leases too, so that an id in an old log never means another lease.
 A holder is spelled out in columns rather than as JSON, so that CHECK can hold its shape.
 Events are rows written in the transaction of the change, so that the story and the state cannot
-disagree. Money is nowhere; bytes, thousandths and nanoseconds are integers.
+disagree. Bytes, thousandths and nanoseconds are integers.
+
+Each page that a step touches is written to the WAL, whole, while all others wait. So pages are
+small (a row is a few hundred bytes) and indexes few. A live lease is one whose ``ended_at`` is
+NULL: an index on that is touched at the birth and the end only, where one on ``state`` would be
+at each step. A lease's story is a chain (``lease.last_event``, ``event.before``) for the same
+reason: an index of events by lease would be written at each step to serve a rare question.
 """
 
 APPLICATION_ID = 0x416C6971
@@ -41,6 +47,7 @@ CREATE TABLE lease (
   worker_pid       INTEGER,
   worker_start     INTEGER,
   worker_namespace INTEGER,
+  last_event       INTEGER,
   CHECK ((state = 'ended') = (ended_at IS NOT NULL)),
   CHECK (state <> 'held' OR held_at IS NOT NULL),
   CHECK (holder <> 'process' OR holder_pid IS NOT NULL),
@@ -51,10 +58,9 @@ CREATE TABLE lease (
   CHECK ((worker_pid IS NULL) = (worker_namespace IS NULL))
 ) STRICT;
 
-CREATE INDEX lease_live ON lease (seq) WHERE state <> 'ended';
-CREATE INDEX lease_ended ON lease (ended_at) WHERE state = 'ended';
+CREATE INDEX lease_ended ON lease (ended_at);
 CREATE INDEX lease_name ON lease (name, seq) WHERE name IS NOT NULL;
-CREATE UNIQUE INDEX lease_live_name ON lease (name) WHERE state <> 'ended' AND name IS NOT NULL;
+CREATE UNIQUE INDEX lease_live_name ON lease (name) WHERE ended_at IS NULL AND name IS NOT NULL;
 
 CREATE TABLE share (
   lease    INTEGER NOT NULL REFERENCES lease (seq),
@@ -63,8 +69,7 @@ CREATE TABLE share (
   memory   INTEGER CHECK (memory >= 0),
   compute  INTEGER NOT NULL CHECK (compute BETWEEN 1 AND 1000),
   whole    INTEGER NOT NULL CHECK (whole IN (0, 1)),
-  PRIMARY KEY (lease, position),
-  UNIQUE (lease, gpu)
+  PRIMARY KEY (lease, position)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE usage (
@@ -85,10 +90,9 @@ CREATE TABLE event (
   at     INTEGER NOT NULL,
   lease  INTEGER NOT NULL REFERENCES lease (seq),
   what   TEXT NOT NULL,
-  detail TEXT
+  detail TEXT,
+  before INTEGER REFERENCES event (seq)
 ) STRICT;
-
-CREATE INDEX event_lease ON event (lease, seq);
 """
 
 _CARDS = """
@@ -113,3 +117,6 @@ MIGRATIONS: tuple[str, ...] = (
 )
 
 SCHEMA_VERSION = len(MIGRATIONS)
+
+PAGE_BYTES = 1024
+"""Of a new book. Measured on a fast disk: 4 KiB pages cost a third more CPU per lease."""

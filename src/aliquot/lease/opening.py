@@ -13,7 +13,7 @@ from pathlib import Path
 
 from aliquot.lease.book import Book
 from aliquot.lease.failures import corrupt, explain, unwritable
-from aliquot.lease.migrations import APPLICATION_ID, SCHEMA_VERSION
+from aliquot.lease.migrations import APPLICATION_ID, PAGE_BYTES, SCHEMA_VERSION
 from aliquot.lease.storage import BookFile, connect, migrate
 from aliquot.model import AliquotError, Reason
 
@@ -98,6 +98,7 @@ def _current(path: Path, connection: sqlite3.Connection, wait_s: float) -> BookF
 
 def _empty() -> sqlite3.Connection:
     connection = connect("file::memory:")
+    connection.execute(f"PRAGMA page_size={PAGE_BYTES}")
     connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
     migrate(connection)
     return connection
@@ -129,7 +130,7 @@ def _make(path: Path) -> None:
 def _write_synced(path: Path, content: bytes) -> None:
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "wb") as file:
+    with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(descriptor)

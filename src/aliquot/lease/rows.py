@@ -61,26 +61,59 @@ LEFT, so that a lease without shares shows as the corruption it is.
 IN_ORDER = " ORDER BY lease.seq, share.position"
 
 
-def lease_values(lease: Lease) -> tuple[object, ...]:
-    """In the order of LEASE_COLUMNS."""
-    return (
-        lease.id,
-        lease.state.value,
-        lease.ask,
-        lease.policy.value,
-        lease.isolation.value,
-        *_holder_values(lease.holder),
-        lease.user,
-        lease.command,
-        lease.name,
-        lease.created_at,
-        lease.held_at,
-        lease.ended_at,
-        lease.expires_at,
-        lease.boot_id,
-        lease.end_why,
-        *_process_values(lease.worker),
-    )
+def update_of(
+    seq: int, before: Lease, after: Lease, last_event: int | None
+) -> tuple[str, tuple[object, ...]]:
+    """The UPDATE that takes ``before`` to ``after``: only what changed.
+
+    SQLite rewrites the index entry of every column that is named, changed or not.
+    """
+    old, new = lease_values(before), lease_values(after)
+    changed = [column for column in LEASE_COLUMNS if new[column] != old[column]]
+    assignments = ", ".join(f"{column} = ?" for column in (*changed, "last_event"))
+    values = (*(new[column] for column in changed), last_event, seq)
+    return f"UPDATE lease SET {assignments} WHERE seq = ?", values
+
+
+def lease_values(lease: Lease) -> dict[str, object]:
+    """By the names of LEASE_COLUMNS."""
+    holder = lease.holder
+    process = holder.client if isinstance(holder, ContainerHolder) else holder
+    container = holder if isinstance(holder, ContainerHolder) else None
+    worker = lease.worker
+    return {
+        "id": lease.id,
+        "state": lease.state.value,
+        "ask": lease.ask,
+        "policy": lease.policy.value,
+        "isolation": lease.isolation.value,
+        "holder": _KINDS[type(holder)],
+        **_process_values("holder", process if isinstance(process, ProcessHolder) else None),
+        "engine": container.engine if container else None,
+        "endpoint": container.endpoint if container else None,
+        "release_on_stop": int(container.release_on_stop) if container else None,
+        "user": lease.user,
+        "command": lease.command,
+        "name": lease.name,
+        "created_at": lease.created_at,
+        "held_at": lease.held_at,
+        "ended_at": lease.ended_at,
+        "expires_at": lease.expires_at,
+        "boot_id": lease.boot_id,
+        "end_why": lease.end_why,
+        **_process_values("worker", worker),
+    }
+
+
+_KINDS: dict[type, str] = {ProcessHolder: "process", ContainerHolder: "container", NobodyHolder: "nobody"}
+
+
+def _process_values(prefix: str, process: ProcessHolder | None) -> dict[str, int | None]:
+    return {
+        f"{prefix}_pid": process.pid if process else None,
+        f"{prefix}_start": process.start_time if process else None,
+        f"{prefix}_namespace": process.pid_namespace if process else None,
+    }
 
 
 def leases_of(rows: Iterable[Row]) -> list[tuple[int, Lease]]:
@@ -97,19 +130,6 @@ def leases_of(rows: Iterable[Row]) -> list[tuple[int, Lease]]:
     if last is not None:
         found.append((last[0], _lease(last, tuple(shares))))
     return found
-
-
-def _holder_values(holder: Holder) -> tuple[object, ...]:
-    if isinstance(holder, ProcessHolder):
-        return ("process", *_process_values(holder), None, None, None)
-    if isinstance(holder, ContainerHolder):
-        stop = int(holder.release_on_stop)
-        return ("container", *_process_values(holder.client), holder.engine, holder.endpoint, stop)
-    return ("nobody", None, None, None, None, None, None)
-
-
-def _process_values(process: ProcessHolder | None) -> tuple[int | None, int | None, int | None]:
-    return (None, None, None) if process is None else (process.pid, process.start_time, process.pid_namespace)
 
 
 def _share(row: Row) -> Share:

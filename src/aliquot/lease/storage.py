@@ -15,7 +15,7 @@ were measured slower for everybody, since each try takes the lock's page from it
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -65,7 +65,7 @@ class BookFile:
             if primary_code(error) is None:
                 raise explain(error, self.path) from error
 
-    def rows(self, query: str, parameters: Sequence[object] = ()) -> list[Row]:
+    def rows(self, query: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[Row]:
         """One SELECT: a consistent view as of one commit."""
         with self._explained():
             return self._patiently(lambda: self._connection.execute(query, parameters).fetchall())

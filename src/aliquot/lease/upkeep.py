@@ -113,11 +113,8 @@ def _holder_gone(lease: Lease, evidence: Evidence, *, stopped_is_gone: bool = Fa
         return "" if evidence.alive.get(holder, True) else "holder gone"
     if not isinstance(holder, ContainerHolder):
         return ""
-    if (
-        holder.client is not None
-        and not _rebooted(lease, evidence)
-        and evidence.alive.get(holder.client, True)
-    ):
+    client = None if _rebooted(lease, evidence) else holder.client
+    if client is not None and evidence.alive.get(client, True):
         return ""
     state = evidence.containers.get(lease.id)
     if state is None:
