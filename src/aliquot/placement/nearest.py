@@ -95,8 +95,6 @@ def _offer(room: Room, alternative: Alternative) -> _Offer | None:
     if below_context(gpu, min(memory, wanted.memory)):
         return None
     part = min(Exact(1), Exact(memory, wanted.memory), Exact(compute, wanted.compute))
-    if whole:
-        part = min(part, Exact(WHOLE - 1, WHOLE))
     return _Offer(room, min(memory, wanted.memory), min(compute, wanted.compute), part)
 
 
@@ -128,8 +126,6 @@ def _of_part(wanted: Amount, offers: Sequence[_Offer], compute: int) -> Amount |
     thousandths = min(offer.memory * WHOLE // _capacity(offer) for offer in offers)
     if wanted.compute is None:
         thousandths = min(thousandths, compute)
-        # A part of 1/1 would be a whole GPU, which nobody may be on.
-        thousandths = min(thousandths, WHOLE - 1)
         return Amount(part=_thousandths(thousandths)) if thousandths else None
     fits = wanted.compute.of(WHOLE) <= compute
     kept = wanted.compute if fits else _thousandths(compute)

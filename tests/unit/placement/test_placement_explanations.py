@@ -217,6 +217,13 @@ def test_the_nearest_size_is_rounded_down_to_be_typed(card: Card, machine: Machi
     assert nearest(parse("20GiB"), snapshot, []) == "12.9GiB"
 
 
+def test_the_nearest_size_keeps_exactly_what_is_not_short(card: Card, machine: Machine, share: Cut) -> None:
+    held = [share(0, memory=1, compute=900)]
+    assert nearest(parse("20GiB"), machine(card(0)), held) == "20GiB@10%"
+    assert nearest(parse("12595MiB@90%"), machine(card(0)), held) == "12595MiB@10%"
+    assert nearest(parse("1/3@90%"), machine(card(0)), held) == "33.3%@10%"
+
+
 def test_nothing_is_near_where_nothing_is_free_or_isolation_lacks(
     card: Card, machine: Machine, share: Cut
 ) -> None:

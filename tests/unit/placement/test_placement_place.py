@@ -300,6 +300,12 @@ def test_a_card_that_does_not_tell_its_memory_is_leased_whole(card: Card, machin
     assert fits(refused(parse("1GiB"), machine(silent))) == [Fit.WHOLE_ONLY]
 
 
+def test_a_share_of_unknown_memory_holds_all_of_its_card(card: Card, machine: Machine, share: Cut) -> None:
+    """It was taken while the card did not tell; now it does, and the lease still lives."""
+    result = refused(parse("1GiB@1%"), machine(card(0)), [share(0, memory=None, compute=10)])
+    assert fits(result) == [Fit.HELD_WHOLE]
+
+
 # Why not
 
 
