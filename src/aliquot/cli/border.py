@@ -105,7 +105,7 @@ def _asked_form(arguments: Sequence[str]) -> str | None:
     if "--" in words:
         words = words[: words.index("--")]
     form = None
-    for word, after in zip(words, [*words[1:], ""], strict=True):
+    for word, after in zip(words, [*words[1:], ""], strict=False):
         if word in ("-o", "--output"):
             form = after
         elif word.startswith("--output="):

@@ -160,7 +160,8 @@ def test_usage_adds_up_to_the_card(aliquot: Aliquot, one_t4: str) -> None:
         report = json.loads(aliquot("usage", "--by", by, "-o", "json").stdout)
         assert (report["kind"], len(report["items"])) == ("UsageList", 1)
         card = next(card for card in report["coverage"] if card["gpu"] == one_t4)
-        assert card["leasedByteSeconds"] + card["unleasedByteSeconds"] == card["cardByteSeconds"]
+        leased = card["leasedByteSeconds"] + card["unleasedByteSeconds"]
+        assert leased == pytest.approx(card["cardByteSeconds"], rel=1e-12)
         assert card["leasedComputeSeconds"] > 0
     assert aliquot("usage", "--since", "1h").returncode == 0
 

@@ -61,7 +61,8 @@ def show_list(
     kept = chosen(listing, rows, choice, now=now)
     if choice.for_people:
         if not kept:
-            say(listing.empty if not rows else f"none of {len(rows)} match")
+            if rows or listing.empty:
+                say(f"none of {len(rows)} match" if rows else listing.empty)
         else:
             _print_table(listing, kept, now=now, wide=choice.form == "wide")
     elif choice.form == "json":

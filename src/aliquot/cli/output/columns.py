@@ -69,7 +69,7 @@ class Listing(Generic[Row]):
     name: Callable[[Row], str]
     """What ``-o name`` and ``-q`` print, and other commands take."""
     empty: str
-    """What stderr says where there is nothing, with the next command."""
+    """What stderr says where there is nothing, with the next command; ``""`` where others say it."""
     labels: Mapping[str, Callable[[Row], Iterable[str | None]]] = field(default_factory=dict)
     """Keys of ``-l`` and the values that a row answers to."""
     nested: Callable[[Row], Mapping[str, object]] | None = None

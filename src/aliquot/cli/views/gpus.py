@@ -107,7 +107,7 @@ def _nested(row: GpuRow) -> dict[str, object]:
 GPUS: Listing[GpuRow] = Listing(
     kind="Gpu",
     name=lambda row: row.gpu.uuid,
-    empty="no GPU here; `aliquot softgpu create T4` makes a software GPU, `aliquot doctor` says what lacks",
+    empty="",  # the snapshot's own notice says why, with the fix
     columns=(
         Column("index", lambda row: row.gpu.index, COUNT, header="GPU"),
         Column("uuid", lambda row: row.gpu.uuid, brief=lambda row: row.short_uuid, spare=2),

@@ -34,6 +34,13 @@ USAGE: "Listing[UsageRow]" = Listing(
         Column("compute", lambda row: gpu_hours(row.compute_seconds), AMOUNT, key="gpuHours", header="GPU-H"),
         Column("peak", lambda row: row.peak_bytes, BYTES, key="peakBytes"),
         Column("denied", lambda row: row.denied, COUNT, key="deniedAllocations"),
+        Column(
+            "unknown",
+            lambda row: row.unknown_memory,
+            COUNT,
+            key="sharesOfUnknownMemory",
+            shown=Shown.WIDE,
+        ),
         Column("byte-seconds", lambda row: row.byte_seconds, AMOUNT, key="byteSeconds", shown=Shown.WIDE),
         Column(
             "compute-seconds",
@@ -79,6 +86,7 @@ def coverage_items(rows: "Sequence[Coverage]") -> list[dict[str, object]]:
     return [
         {
             "gpu": row.gpu,
+            "name": row.name,
             "cardByteSeconds": row.card_byte_seconds,
             "leasedByteSeconds": row.leased_byte_seconds,
             "unleasedByteSeconds": row.unleased_byte_seconds,

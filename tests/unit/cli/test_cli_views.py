@@ -1,0 +1,236 @@
+from dataclasses import replace
+
+import pytest
+
+from aliquot.cli.views.checks import check_lines
+from aliquot.cli.views.explanations import explanation_document, explanation_lines, lease_lines
+from aliquot.cli.views.gpu_detail import gpu_lines
+from aliquot.cli.views.gpus import GpuRow
+from aliquot.cli.views.lease_story import LeaseStory, story_document, story_lines
+from aliquot.cli.views.leases import COMPUTE_NOT_HELD, LeaseRow, one_line
+from aliquot.cli.views.plans import plan_document, plan_lines, refusal_of
+from aliquot.cli.views.usage import gib_hours, gpu_hours
+from aliquot.model import (
+    GIB,
+    Alternative,
+    Amount,
+    Ask,
+    Bytes,
+    Considered,
+    ContainerHolder,
+    Fit,
+    Fraction,
+    LeaseState,
+    Ledger,
+    LedgerDevice,
+    LedgerSlot,
+    Placed,
+    Reason,
+    Refused,
+    Share,
+    Snapshot,
+    Thousandths,
+    Usage,
+)
+from aliquot.node import Check, Explanation, LeaseEvent
+
+_ASK = Ask((Alternative(Amount(part=Fraction(3, 5))),))
+
+
+@pytest.fixture
+def refused(snapshot: Snapshot) -> Refused:
+    gpu = snapshot.gpus[0]
+    one = Considered(
+        gpu=gpu.uuid,
+        index=0,
+        name=gpu.name,
+        alternative=0,
+        fit=Fit.SHORT,
+        capacity=gpu.capacity,
+        free_memory=Bytes(12 * GIB),
+        free_compute=Thousandths(400),
+        short_memory=Bytes(8 * GIB + 1),
+        short_compute=Thousandths(200),
+    )
+    return Refused(Reason.NO_ROOM, (one,), could_ever_fit=True)
+
+
+@pytest.fixture
+def placed(snapshot: Snapshot) -> Placed:
+    gpu = snapshot.gpus[0]
+    share = Share(gpu.uuid, Bytes(10 * GIB), Thousandths(600))
+    fits = Considered(gpu=gpu.uuid, index=0, name=gpu.name, alternative=0, fit=Fit.FITS)
+    return Placed((share,), alternative=0, considered=(fits,))
+
+
+def _story(row: LeaseRow, *, ledger: Ledger | None = None, usages: tuple[Usage, ...] = ()) -> LeaseStory:
+    events = (LeaseEvent(1, row.lease.created_at, row.lease.id, "leased", "by alice"),)
+    return LeaseStory(row=row, usages=usages, ledger=ledger, events=events)
+
+
+def test_a_lease_shows_peak_beside_asked_and_that_compute_is_not_held(
+    lease_list: list[LeaseRow], now: int
+) -> None:
+    row = lease_list[0]
+    share = row.lease.shares[0]
+    usage = Usage(
+        row.lease.id,
+        share.gpu,
+        10**12,
+        share.memory,
+        250,
+        peak_bytes=Bytes(3 * GIB),
+        mean_bytes=2.5 * GIB,
+        denied=4,
+    )
+    ledger = Ledger(
+        (LedgerDevice(Bytes(GIB), Bytes(3 * GIB), 1.0, 4),),
+        (LedgerSlot(55, 1, 1, True, (Bytes(GIB),)), LedgerSlot(66, 1, 1, False, (Bytes(GIB),))),
+    )
+    lines = story_lines(_story(row, ledger=ledger, usages=(usage,)), now=now)
+    text = "\n".join(lines)
+    numbers = next(line for line in lines if line.startswith("  gpu0"))
+    assert numbers.split() == ["gpu0", "10GiB", "3GiB", "2.5GiB", "1GiB", "25%", "4"]
+    assert f"25% {COMPUTE_NOT_HELD}" in text
+    assert "pid 55  1GiB" in text
+    assert "pid 66" not in text
+    assert "leased  by alice" in text
+    assert "\x1b" not in text
+
+
+def test_what_was_not_measured_is_a_dash_and_null(lease_list: list[LeaseRow], now: int) -> None:
+    row = lease_list[1]
+    share = row.lease.shares[0]
+    usage = Usage(row.lease.id, share.gpu, 10**12, share.memory, 1000)
+    story = _story(row, usages=(usage,))
+    numbers = next(line for line in story_lines(story, now=now) if line.startswith("  gpu1"))
+    assert numbers.split() == ["gpu1", "79.5GiB", "(whole)", "—", "—", "—", "100%", "—"]
+    document = story_document(story)
+    assert document["usage"] == [
+        {
+            "gpu": share.gpu,
+            "wallSeconds": 1000.0,
+            "leasedBytes": share.memory,
+            "peakBytes": None,
+            "meanBytes": None,
+            "deniedAllocations": None,
+            "byteSeconds": usage.byte_seconds,
+            "computeSecondsReserved": 1000.0,
+        }
+    ]
+
+
+def test_run_says_lease_gpu_size_and_isolation_on_one_line(lease_list: list[LeaseRow]) -> None:
+    part, whole = map(one_line, lease_list)
+    assert part == (
+        "lease k3m9x (train) · 10GiB@25% · gpu0 10GiB 25% · memory advisory, compute reserved, not held yet"
+    )
+    assert whole == "lease p7qrs · H100 · gpu1 whole · whole GPU"
+
+
+def test_a_gpu_shows_its_leases_and_what_the_driver_does_not_tell(gpus: list[GpuRow]) -> None:
+    first = gpu_lines(gpus[0])
+    assert any(line.split()[:4] == ["k3m9x", "alice", "10GiB", "25%"] for line in first)
+    assert f"  compute: {COMPUTE_NOT_HELD}" in first
+    amd = gpu_lines(gpus[2])
+    assert "leases  none" in amd
+    assert "processes  — (the driver does not tell)" in amd
+    unknown = gpu_lines(replace(gpus[0], shares=None))
+    assert "leases  — (the book cannot be read)" in unknown
+
+
+def test_a_whole_lease_is_not_said_to_lack_compute(gpus: list[GpuRow]) -> None:
+    assert not any(COMPUTE_NOT_HELD in line for line in gpu_lines(gpus[1]))
+
+
+def test_why_gives_the_verdict_the_numbers_the_holders_and_the_next_command(
+    refused: Refused, snapshot: Snapshot, lease_list: list[LeaseRow]
+) -> None:
+    explanation = Explanation(
+        ask=_ASK,
+        placed=None,
+        refused=refused,
+        lines=("gpu0  H100  free 12GiB",),
+        holders=tuple(row.lease for row in lease_list),
+        nearest="40%",
+        next=(("aliquot run --gpu 40% -- CMD", "fits now"),),
+    )
+    lines = explanation_lines(explanation, snapshot)
+    assert lines[0] == "✗ No room now for 60% on box   [no-room]"
+    assert lines[1] == "  gpu0  H100  free 12GiB"
+    assert lines[2] == "held by"
+    assert lines[3].startswith("  k3m9x  alice  gpu0 10GiB 25%  pid 1234567")
+    assert lines[-3:] == ["fits now", "  40%", "  try   aliquot run --gpu 40% -- CMD  fits now"]
+    document = explanation_document(explanation, snapshot)
+    assert document["fits"] is False
+    assert document["considered"][0]["shortComputeThousandths"] == 200  # type: ignore[index]
+    assert document["ask"]["spec"]["gpu"] == "60%"  # type: ignore[index]
+
+
+def test_why_says_where_it_fits_and_that_compute_is_not_held(placed: Placed, snapshot: Snapshot) -> None:
+    explanation = Explanation(
+        ask=_ASK, placed=placed, refused=None, lines=(), holders=(), nearest=None, next=()
+    )
+    (line,) = explanation_lines(explanation, snapshot)
+    assert line.startswith("✓ 60% fits: gpu0 (NVIDIA H100 80GB HBM3)  10GiB memory, 60% compute")
+    assert line.endswith(f"compute {COMPUTE_NOT_HELD}")
+
+
+def test_a_plan_says_what_a_size_means_and_where_it_goes(
+    placed: Placed, refused: Refused, snapshot: Snapshot
+) -> None:
+    assert plan_lines(_ASK, placed, snapshot) == [
+        "size       60%",
+        "policy     fair",
+        "isolation  any",
+        "goes to    gpu0 (NVIDIA H100 80GB HBM3)  10GiB memory, 60% compute",
+        f"compute    {COMPUTE_NOT_HELD}",
+    ]
+    document = plan_document(_ASK, refused, snapshot)
+    assert (document["fits"], document["shares"]) == (False, [])
+    error = refusal_of(_ASK, refused)
+    assert error.reason is Reason.NO_ROOM
+    # Rounded up: freeing what is printed must be enough.
+    assert "short 8.1GiB, 20%" in error.facts[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, "held while process 1234567 lives"),
+        ({"holder": ContainerHolder("podman", None)}, "until its podman container is removed; a stopped one"),
+        ({"holder": ContainerHolder("docker", None, release_on_stop=True)}, "docker container stops"),
+        ({"state": LeaseState.RELEASING}, "releasing: no new work starts"),
+        ({"state": LeaseState.ENDED, "end_why": "expired"}, ": expired"),
+    ],
+)
+def test_why_of_a_lease_says_what_keeps_it(
+    lease_list: list[LeaseRow], change: dict[str, object], words: str
+) -> None:
+    row = replace(lease_list[0], lease=replace(lease_list[0].lease, **change))  # type: ignore[arg-type]
+    text = "\n".join(lease_lines(row, ()))
+    assert words in text
+    assert ("aliquot release k3m9x" in text) is row.lease.state.live
+
+
+def test_a_failed_check_has_its_fix_and_an_unknown_one_is_no_failure() -> None:
+    lines = check_lines(
+        (
+            Check("driver", None, "no card", "apt install x"),
+            Check("book", True, "fine", "never shown"),
+            Check("governor", False, "missing", "pip install aliquot"),
+        )
+    )
+    assert lines == [
+        "— driver    no card",
+        "            fix  apt install x",
+        "✓ book      fine",
+        "✗ governor  missing",
+        "            fix  pip install aliquot",
+    ]
+
+
+def test_hours_of_the_unknown_are_unknown() -> None:
+    assert gib_hours(None) is None
+    assert gpu_hours(None) is None
+    assert gib_hours(3600 * GIB) == 1
