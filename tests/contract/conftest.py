@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -21,9 +22,13 @@ from engines.rootfs import make_rootfs, pack  # noqa: E402
 
 @pytest.fixture(scope="session")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root file system with a shell, as a tar."""
+    """A root file system with a shell and the tenant's program, as a tar."""
+    needs("gcc", "busybox")
     folder = tmp_path_factory.mktemp("image")
-    return pack(make_rootfs(folder / "root"), folder / "image.tar")
+    source, program = Path(__file__).with_name("tenant.c"), folder / "tenant"
+    warnings = ("-std=c11", "-Wall", "-Wextra", "-Werror")
+    subprocess.run(["gcc", *warnings, "-o", str(program), str(source), "-ldl"], check=True)
+    return pack(make_rootfs(folder / "root", {"tenant": program}), folder / "image.tar")
 
 
 @pytest.fixture
@@ -74,9 +79,15 @@ WAYS = ("podman-cdi", "podman-flags", "debian-docker-flags", "newest-docker-cdi"
 
 
 @pytest.fixture(params=WAYS)
-def tenant(request: pytest.FixtureRequest, share: HandMadeShare) -> Iterator[Tenant]:
-    """The share on each engine, each way that it takes."""
-    name, _, way = request.param.rpartition("-")
-    setup = request.getfixturevalue(name.replace("-", "_"))
-    with given_share(setup, share, share.edits(), by_cdi=way == "cdi") as tenant:
+def way(request: pytest.FixtureRequest) -> tuple[PodmanSetup | DockerSetup, bool]:
+    """Each engine, and whether a share goes in by CDI: each way that it takes."""
+    name, _, by = request.param.rpartition("-")
+    return request.getfixturevalue(name.replace("-", "_")), by == "cdi"
+
+
+@pytest.fixture
+def tenant(way: tuple[PodmanSetup | DockerSetup, bool], share: HandMadeShare) -> Iterator[Tenant]:
+    """The hand-made share on each engine, each way that it takes."""
+    setup, by_cdi = way
+    with given_share(setup, share, share.edits(), by_cdi=by_cdi) as tenant:
         yield tenant
