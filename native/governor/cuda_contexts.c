@@ -28,7 +28,8 @@ static CUresult begin_context(struct entry *entry, enum kind kind, CUdevice devi
         CUresult result = begin_context(&entry, kind, device);                                     \
         if (result != CUDA_SUCCESS)                                                                \
             return result;                                                                         \
-        result = account_end(&entry, REAL(name, CUresult(*) parameters) arguments, (uint64_t)got); \
+        result = REAL(name, CUresult(*) parameters) arguments;                                     \
+        result = account_end(&entry, result, (uint64_t)got);                                       \
         if (result == CUDA_SUCCESS && out != NULL)                                                 \
             *out = got;                                                                            \
         return result;                                                                             \

@@ -25,7 +25,8 @@ EXPORTED CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes, c
     CUresult result = account_begin_on(&entry, KIND_HANDLE, bytes, where.id);
     if (result != CUDA_SUCCESS)
         return result;
-    result = account_end(&entry, real(out != NULL ? &got : NULL, bytes, properties, flags), got);
+    result = real(out != NULL ? &got : NULL, bytes, properties, flags);
+    result = account_end(&entry, result, got);
     if (result == CUDA_SUCCESS && out != NULL)
         *out = got;
     return result;

@@ -1,0 +1,212 @@
+/* A tenant in C: what must be fast, threaded, or killed at any moment.
+ *
+ *   tenant LIBCUDA race SECONDS SEED      allocate and free at the limit; prints allocations kept
+ *   tenant LIBCUDA threads COUNT ROUNDS   threads allocate and free; all is given back
+ *   tenant LIBCUDA churn                  allocate and free until killed
+ *   tenant LIBCUDA nulls                  call every function there is with NULL and 0
+ *   tenant LIBCUDA fork                   a child takes a share of its own, the parent keeps its
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MIB (1ull << 20)
+
+typedef unsigned long long ptr;
+static void *library;
+static int (*alloc_memory)(ptr *, size_t);
+static int (*free_memory)(ptr);
+static int (*set_current)(void *);
+static int (*get_info)(size_t *, size_t *);
+static void *context;
+
+static void *symbol(const char *name)
+{
+    void *found = dlsym(library, name);
+    if (found == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(70);
+    }
+    return found;
+}
+
+static void must(int result, const char *what)
+{
+    if (result != 0) {
+        fprintf(stderr, "%s: %d\n", what, result);
+        exit(71);
+    }
+}
+
+static void begin(void)
+{
+    int (*start)(unsigned) = (int (*)(unsigned))symbol("cuInit");
+    int (*retain)(void **, int) = (int (*)(void **, int))symbol("cuDevicePrimaryCtxRetain");
+    alloc_memory = (int (*)(ptr *, size_t))symbol("cuMemAlloc_v2");
+    free_memory = (int (*)(ptr))symbol("cuMemFree_v2");
+    set_current = (int (*)(void *))symbol("cuCtxSetCurrent");
+    get_info = (int (*)(size_t *, size_t *))symbol("cuMemGetInfo_v2");
+    must(start(0), "cuInit");
+    must(retain(&context, 0), "cuDevicePrimaryCtxRetain");
+    must(set_current(context), "cuCtxSetCurrent");
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static int race(double seconds, unsigned seed)
+{
+    enum { HELD = 64 };
+    ptr held[HELD] = {0};
+    unsigned long taken = 0, refused = 0;
+    begin();
+    for (double end = now() + seconds; now() < end;) {
+        unsigned at = (unsigned)rand_r(&seed) % HELD;
+        if (held[at] != 0) {
+            must(free_memory(held[at]), "cuMemFree");
+            held[at] = 0;
+        }
+        int result = alloc_memory(&held[at], MIB * (1 + (unsigned)rand_r(&seed) % 4));
+        if (result != 0 && result != 2)
+            must(result, "cuMemAlloc");
+        taken += result == 0;
+        refused += result == 2;
+    }
+    for (unsigned at = 0; at < HELD; at++)
+        if (held[at] != 0)
+            must(free_memory(held[at]), "cuMemFree");
+    printf("%lu %lu\n", taken, refused);
+    return 0;
+}
+
+static long rounds;
+
+static void *worker(void *number)
+{
+    unsigned seed = (unsigned)(uintptr_t)number;
+    must(set_current(context), "cuCtxSetCurrent");
+    ptr held[16] = {0};
+    for (long round = 0; round < rounds; round++) {
+        unsigned at = (unsigned)rand_r(&seed) % 16;
+        if (held[at] != 0) {
+            must(free_memory(held[at]), "cuMemFree");
+            held[at] = 0;
+        } else {
+            must(alloc_memory(&held[at], 1 + (unsigned)rand_r(&seed) % 4096), "cuMemAlloc");
+        }
+    }
+    for (unsigned at = 0; at < 16; at++)
+        if (held[at] != 0)
+            must(free_memory(held[at]), "cuMemFree");
+    return NULL;
+}
+
+static size_t free_now(void)
+{
+    size_t left, total;
+    must(get_info(&left, &total), "cuMemGetInfo");
+    return left;
+}
+
+static int threads(unsigned count, long each)
+{
+    pthread_t ids[64];
+    rounds = each;
+    begin();
+    size_t before = free_now();
+    for (unsigned at = 0; at < count; at++)
+        pthread_create(&ids[at], NULL, worker, (void *)(uintptr_t)(at + 1));
+    for (unsigned at = 0; at < count; at++)
+        pthread_join(ids[at], NULL);
+    printf("%lld\n", (long long)before - (long long)free_now());
+    return 0;
+}
+
+__attribute__((noreturn)) static void churn(void)
+{
+    ptr held[8] = {0};
+    begin();
+    printf("running\n");
+    fflush(stdout);
+    for (unsigned round = 0;; round++) {
+        if (held[round % 8] != 0)
+            must(free_memory(held[round % 8]), "cuMemFree");
+        held[round % 8] = 0;
+        alloc_memory(&held[round % 8], MIB * (1 + round % 5));
+    }
+}
+
+/* Names on stdin, one a line. */
+static int nulls(void)
+{
+    char name[256];
+    unsigned long called = 0;
+    begin();
+    while (fgets(name, sizeof name, stdin) != NULL) {
+        name[strcspn(name, "\n")] = '\0';
+        int (*function)(void *, void *, void *, void *, void *, void *, void *, void *) =
+            (int (*)(void *, void *, void *, void *, void *, void *, void *, void *))symbol(name);
+        function(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+        called++;
+    }
+    printf("%lu\n", called);
+    return 0;
+}
+
+static int in_fork(void)
+{
+    ptr parents, childs;
+    int status;
+    begin();
+    must(alloc_memory(&parents, 20 * MIB), "cuMemAlloc");
+    pid_t child = fork();
+    if (child == 0) {
+        /* The scripted driver works on in a child; the child's memory is the child's charge. */
+        must(alloc_memory(&childs, 30 * MIB), "cuMemAlloc in the child");
+        printf("%llu\n", free_now() / MIB);
+        fflush(stdout);
+        raise(9);
+    }
+    waitpid(child, &status, 0);
+    printf("%llu\n", free_now() / MIB);
+    must(free_memory(parents), "cuMemFree");
+    printf("%llu\n", free_now() / MIB);
+    return 0;
+}
+
+int main(int count, char **arguments)
+{
+    if (count < 3)
+        return 64;
+    library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        return 69;
+    }
+    const char *what = arguments[2];
+    if (strcmp(what, "race") == 0 && count == 5)
+        return race(atof(arguments[3]), (unsigned)atoi(arguments[4]));
+    if (strcmp(what, "threads") == 0 && count == 5)
+        return threads((unsigned)atoi(arguments[3]), atol(arguments[4]));
+    if (strcmp(what, "churn") == 0)
+        churn();
+    if (strcmp(what, "nulls") == 0)
+        return nulls();
+    if (strcmp(what, "fork") == 0)
+        return in_fork();
+    return 64;
+}
