@@ -1,0 +1,33 @@
+"""One machine, from the ask to the end of the share: the only place that runs the sequence.
+
+What lives here: the order of the stages, and the effects between them (files, processes,
+signals). What may be imported: every stage, ``softgpu`` and ``model``. What never: click,
+rich, another face; a decision that a stage could make purely.
+
+The life of a share (each step is committed before the next relies on it)::
+
+    look → place → reserve (preparing) → files → held → holder starts
+         … → holder gone → releasing → ledger read → ended → files removed
+
+Killed anywhere, the next command that opens the book finishes what was begun (``reaping``).
+"""
+
+from aliquot.lease import LeaseEvent
+from aliquot.metering import Coverage, UsageRow
+from aliquot.node.checking import Check
+from aliquot.node.explaining import Explanation
+from aliquot.node.machine import Forms, Machine, UsageReport, open_machine
+from aliquot.node.paths import Paths
+
+__all__ = [
+    "Check",
+    "Coverage",
+    "Explanation",
+    "Forms",
+    "LeaseEvent",
+    "Machine",
+    "Paths",
+    "UsageReport",
+    "UsageRow",
+    "open_machine",
+]

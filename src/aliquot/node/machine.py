@@ -1,0 +1,325 @@
+"""The face of one machine: every verb of the command line is a method here."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from aliquot.enforcement import read_ledger
+from aliquot.injection import container_command, forms, process_edits
+from aliquot.lease import Book, LeaseEvent, open_book, processes_carrying
+from aliquot.metering import Coverage, UsageRow, coverage, settle, tally
+from aliquot.model import (
+    AliquotError,
+    Ask,
+    Bytes,
+    Gpu,
+    GpuUuid,
+    Lease,
+    LeaseId,
+    LeaseState,
+    Ledger,
+    NobodyHolder,
+    Notice,
+    Placed,
+    PlacementPolicy,
+    Reason,
+    Refused,
+    Snapshot,
+    Usage,
+    Vendor,
+)
+from aliquot.node.checking import Check, check_machine
+from aliquot.node.ending import end_by_hand
+from aliquot.node.explaining import Explanation, explain_ask
+from aliquot.node.looking import look_here, pid_namespace, pids_inside, with_book
+from aliquot.node.paths import Paths, paths_of
+from aliquot.node.reaping import reap
+from aliquot.node.running import (
+    Announce,
+    Order,
+    container_plan,
+    edits_inside,
+    process_plan,
+    refuse_inside_a_share,
+    run_order,
+)
+from aliquot.node.share_folder import folder_of, ledger_file
+from aliquot.node.taking import Terms, achievable, driver_of, prepare, reserve
+from aliquot.placement import place
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """How to use a lease, as text to paste."""
+
+    environment: str
+    docker: str
+    podman: str
+    compose: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReport:
+    rows: tuple[UsageRow, ...]
+    coverage: tuple[Coverage, ...]
+    since: int
+    until: int
+
+
+def open_machine(environ: Mapping[str, str] | None = None) -> "Machine":
+    """This user's machine. Cheap: nothing is opened before it is needed."""
+    return Machine(paths_of(os.environ if environ is None else environ, uid=os.geteuid()))
+
+
+@dataclass(slots=True)
+class Machine:
+    paths: Paths
+    notices: list[Notice] = field(default_factory=list)
+    """What happened on the way that the user should hear of; the face shows and clears them."""
+    _book: Book | None = None
+
+    @property
+    def book(self) -> Book:
+        if self._book is None:
+            self._book = open_book(self.paths.book)
+        return self._book
+
+    def close(self) -> None:
+        if self._book is not None:
+            self._book.close()
+            self._book = None
+
+    # ---- look ----
+
+    def look(self) -> Snapshot:
+        """GPUs with cordons and the memory of programs outside the book. Writes nothing."""
+        snapshot = look_here(self.paths)
+        book = self._book or open_book(self.paths.book, read_only=True)
+        live = book.leases(live=True)
+        inside = pids_inside(live, processes_carrying([lease.id for lease in live]), self._slots(live))
+        return with_book(snapshot, cordoned=book.cordons(), inside=inside)
+
+    def leases(self, *, ended: bool = False, since: int | None = None) -> tuple[Lease, ...]:
+        self.reap()
+        return self.book.leases(live=None if ended else True, since=since)
+
+    def find_lease(self, text: str) -> Lease:
+        """Raises AliquotError: NOT_FOUND, AMBIGUOUS."""
+        return self.book.find(text)
+
+    def find_gpu(self, text: str) -> Gpu:
+        """By index, UUID or a unique prefix of it, or PCI id. Raises NOT_FOUND, AMBIGUOUS."""
+        gpus = self.look().gpus
+        wanted = text.casefold()
+        exact = [gpu for gpu in gpus if wanted in (str(gpu.index), gpu.uuid.casefold(), gpu.pci_id)]
+        found = exact or [gpu for gpu in gpus if _begins(gpu.uuid, wanted)]
+        if len(found) == 1:
+            return found[0]
+        raise AliquotError(
+            Reason.AMBIGUOUS if found else Reason.NOT_FOUND,
+            f"`{text}` is the start of several GPUs' UUIDs" if found else f"no GPU here is `{text}`",
+            facts=[f"{gpu.index}  {gpu.uuid}  {gpu.name}" for gpu in found or gpus],
+            next=[("aliquot gpus", "lists them")],
+        )
+
+    def ledger(self, lease: Lease) -> Ledger | None:
+        return read_ledger(ledger_file(self.paths, lease.id))
+
+    def story(self, lease: Lease) -> tuple[LeaseEvent, ...]:
+        return self.book.events(lease.id)
+
+    # ---- ask ----
+
+    def plan(self, ask: Ask, *, placement: PlacementPolicy, container: bool = False) -> Placed | Refused:
+        self.reap()
+        held = [share for lease in self.book.leases(live=True) for share in lease.shares]
+        return place(
+            ask, self.look(), held, policy=placement, achievable=achievable(ask, container=container)
+        )
+
+    def why(self, ask: Ask) -> Explanation:
+        self.reap()
+        live = self.book.leases(live=True)
+        # A container's isolation: `why` tells whether it fits, not how the user will start it.
+        return explain_ask(ask, self.look(), live, achievable=achievable(ask, container=True))
+
+    def checks(self) -> tuple[Check, ...]:
+        return check_machine(self.paths, self.look())
+
+    # ---- use ----
+
+    def lease(
+        self,
+        ask: Ask,
+        *,
+        name: str | None,
+        expires_at: int | None,
+        placement: PlacementPolicy,
+        command: str | None = None,
+    ) -> Lease:
+        """A lease that nobody holds, until released or expired. Raises AliquotError with the refusal."""
+        snapshot = self._ready()
+        terms = Terms(
+            ask=ask,
+            holder=NobodyHolder(),
+            placement=placement,
+            name=name,
+            command=command,
+            expires_at=expires_at,
+        )
+
+        def hold(lease: Lease) -> Lease:
+            return self.book.advance(lease.id, LeaseState.HELD, at=time.time_ns())
+
+        lease = reserve(self.book, snapshot, terms)
+        return prepare(self.paths, self.book, lease, _by_uuid(snapshot), then=hold)
+
+    def forms(self, lease: Lease) -> Forms:
+        gpus = _by_uuid(self.look())
+        driver = driver_of(self.paths, lease, gpus)
+        text = forms(
+            lease.id,
+            process=process_edits(lease, folder=folder_of(self.paths, lease.id), driver=driver),
+            container=edits_inside(self.paths, lease, gpus, driver),
+            cdi=False,
+        )
+        return Forms(environment=text.shell, docker=text.docker, podman=text.podman, compose=text.compose)
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        ask: Ask | None,
+        lease: Lease | None,
+        name: str | None,
+        placement: PlacementPolicy,
+        release_on_stop: bool = False,
+        inject: str = "auto",
+        announce: Announce | None = None,
+    ) -> int:
+        """Run ``command`` in a share; the exit code is the command's own."""
+        container = container_command(command)
+        if lease is not None and not lease.state.live:
+            raise AliquotError(
+                Reason.LEASE_ENDED,
+                f"lease {lease.id} has ended",
+                next=[(f"aliquot lease --gpu {lease.ask}", "takes a new one of the same size")],
+            )
+        order = Order(
+            command=tuple(command),
+            ask=ask,
+            lease=lease,
+            name=name,
+            placement=placement,
+            release_on_stop=release_on_stop,
+            inject=inject,
+            announce=announce,
+        )
+        snapshot = self._ready(new=lease is None)
+        if container is not None:
+            plan = container_plan(self.paths, snapshot, order, container, self.notices.append)
+        else:
+            plan = process_plan(self.paths, snapshot, order)
+        lease, code = run_order(self.paths, self.book, snapshot, order, plan)
+        self.reap(only=lease.id)
+        return code
+
+    def release(self, lease: Lease, *, force: bool = False) -> tuple[Usage, ...]:
+        """Raises AliquotError: LEASE_ENDED, LEASE_BUSY (without ``force``)."""
+        self.reap()
+        return end_by_hand(
+            self.paths, self.book, self.book.find(lease.id), _by_uuid(self.look()), force=force
+        )
+
+    # ---- measure ----
+
+    def usage_of(self, lease: Lease) -> tuple[Usage, ...]:
+        if not lease.state.live:
+            return self.book.usages(lease=lease.id)
+        return settle(lease, self.ledger(lease), at=time.time_ns())
+
+    def usage(self, *, by: str, since: int | None, until: int | None) -> UsageReport:
+        self.reap()
+        self.book.note_gpus(self.look().gpus, at=time.time_ns())
+        end = time.time_ns() if until is None else until
+        known = self.book.known_gpus()
+        begin = min((gpu.first_seen for gpu in known), default=end) if since is None else since
+        leases = self.book.leases(live=None)
+        pairs = [(lease, usage) for lease in leases for usage in self.usage_of(lease)]
+        return UsageReport(
+            rows=tally(pairs, by=by, since=begin, until=end),
+            coverage=coverage(known, leases, since=begin, until=end),
+            since=begin,
+            until=end,
+        )
+
+    # ---- software GPUs ----
+
+    def softgpu_create(self, profile: str, *, count: int = 1, memory: Bytes | None = None) -> tuple[Gpu, ...]:
+        from uuid import uuid4
+
+        from aliquot.softgpu import create
+
+        made = create(
+            self.paths.softgpu,
+            profile=profile,
+            count=count,
+            memory=memory,
+            at=time.time_ns(),
+            entropy=lambda: uuid4().int,
+        )
+        ours = {device.uuid for device in made}
+        gpus = self.look().gpus
+        self.book.note_gpus(gpus, at=time.time_ns())
+        return tuple(gpu for gpu in gpus if gpu.uuid in ours)
+
+    def softgpu_list(self) -> tuple[Gpu, ...]:
+        return tuple(gpu for gpu in self.look().gpus if gpu.vendor is Vendor.SOFTWARE)
+
+    def softgpu_remove(self, selector: str) -> tuple[Gpu, ...]:
+        from aliquot.node.software import remove_software_gpus
+
+        self.reap()
+        return remove_software_gpus(self.paths, self.book, self.look(), selector)
+
+    def softgpu_environment(self) -> dict[str, str]:
+        from aliquot.node.libraries import ensure_copied
+        from aliquot.softgpu import environment, library_folder
+
+        return environment(ensure_copied(library_folder(), self.paths.libraries))
+
+    # ---- keeping the book true ----
+
+    def reap(self, only: LeaseId | None = None) -> None:
+        """Finish what is over or was killed: every command that reads the book does this first."""
+        reap(self.paths, self.book, only=only, tell=self.notices.append)
+
+    def _ready(self, *, new: bool = True) -> Snapshot:
+        if new:
+            refuse_inside_a_share(os.environ, [lease.id for lease in self.leases()])
+        self.reap()
+        snapshot = self.look()
+        self.book.note_gpus(snapshot.gpus, at=time.time_ns())
+        return snapshot
+
+    def _slots(self, leases: Sequence[Lease]) -> dict[LeaseId, tuple[int, ...]]:
+        """Pids in the ledgers of ``leases`` that mean something in our pid namespace."""
+        here = pid_namespace()
+        found: dict[LeaseId, tuple[int, ...]] = {}
+        for lease in leases:
+            ledger = self.ledger(lease)
+            if ledger is not None:
+                found[lease.id] = tuple(
+                    slot.pid for slot in ledger.slots if slot.alive and slot.pid_namespace == here
+                )
+        return found
+
+
+def _by_uuid(snapshot: Snapshot) -> dict[GpuUuid, Gpu]:
+    return {gpu.uuid: gpu for gpu in snapshot.gpus}
+
+
+def _begins(uuid: GpuUuid, text: str) -> bool:
+    bare = uuid.casefold()
+    return len(text) >= 2 and (bare.startswith(text) or bare.partition("-")[2].startswith(text))

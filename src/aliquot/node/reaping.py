@@ -1,0 +1,119 @@
+"""Finish what is over, and what a kill left half done: the first act of every command.
+
+There is no daemon that must live for the book to be right: whoever opens it looks. What was
+looked at may change before it is acted on, so each step names the lease as it was seen, and
+the book refuses where it is another by now; then the next command looks again.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aliquot.lease import Action, Book, Due, StaleDecisionError, due
+from aliquot.model import (
+    AliquotError,
+    Gpu,
+    GpuUuid,
+    Lease,
+    LeaseId,
+    LeaseState,
+    Notice,
+    Reason,
+    Severity,
+)
+from aliquot.node.cdi import remove_stale_specs
+from aliquot.node.looking import boot_id, look_here
+from aliquot.node.paths import Paths
+from aliquot.node.releasing import release_lease, stop_new_work
+from aliquot.node.share_folder import folders_present, make_share_folder, remove_share_folder
+from aliquot.node.taking import driver_of
+from aliquot.node.using import gather, users_of
+
+Tell = Callable[[Notice], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reaper:
+    paths: Paths
+    book: Book
+    tell: Tell
+
+
+def reap(paths: Paths, book: Book, *, tell: Tell, only: LeaseId | None = None) -> None:
+    """Release what nobody uses, finish what was begun, remake what a reboot took.
+
+    ``only``: that one lease, after its program's end. What cannot be known is told and kept.
+    """
+    reaper = _Reaper(paths, book, tell)
+    # The folders before the leases: a folder is made after its lease is committed, so one that
+    # is seen here and has no lease below was left behind.
+    folders = folders_present(paths) if only is None else ()
+    live = [lease for lease in book.leases(live=True) if only in (None, lease.id)]
+    if live:
+        for found in due(live, gather(paths, live), time.time_ns()):
+            _perform(reaper, found)
+    if only is None:
+        _remove_orphans(reaper, folders, live)
+        _remake(reaper, [lease for lease in live if lease.id not in folders])
+
+
+def _perform(reaper: _Reaper, found: Due) -> None:
+    lease = found.lease
+    if found.action is Action.KEEP_UNKNOWN:
+        text = f"lease {lease.id} is kept, perhaps over: {found.why}"
+        reaper.tell(Notice("lease-unknown", Severity.WARNING, text, "aliquot doctor"))
+        return
+    try:
+        with contextlib.suppress(StaleDecisionError):
+            lease = reaper.book.advance(
+                lease.id, LeaseState.RELEASING, at=time.time_ns(), why=found.why, seen=lease
+            )
+            _release(reaper, lease, found.why)
+    except AliquotError as error:
+        if error.reason is not Reason.LEASE_ENDED:  # another command was first
+            raise
+
+
+def _release(reaper: _Reaper, lease: Lease, why: str) -> None:
+    if why == "expired" and (users := users_of(reaper.paths, lease)):
+        # Its time is over and its programs run on: they keep what they have and get no more.
+        # It ends when they do: the next command judges it again.
+        stop_new_work(reaper.paths, lease, _gpus(reaper.paths))
+        text = f"lease {lease.id} has expired and gives no more memory; {users} still use it"
+        reaper.tell(Notice("lease-expired", Severity.WARNING, text, f"aliquot release --force {lease.id}"))
+        return
+    release_lease(reaper.paths, reaper.book, lease, why=why)
+
+
+def _remove_orphans(reaper: _Reaper, folders: tuple[LeaseId, ...], live: list[Lease]) -> None:
+    """Share folders and CDI specifications without a live lease."""
+    kept = {lease.id for lease in live}
+    for name in folders:
+        if name not in kept:
+            with contextlib.suppress(OSError):
+                remove_share_folder(reaper.paths, name)
+    remove_stale_specs(reaper.paths, kept)
+
+
+def _remake(reaper: _Reaper, leases: list[Lease]) -> None:
+    """The files of leases that outlived a reboot: /run is empty then, the book is not.
+
+    Until this has run, a container of such a lease does not start: its mounts' sources are
+    missing. deploy/aliquot-recover.service runs it before the engines start containers.
+    """
+    now = boot_id()
+    for lease in leases:
+        if lease.state is not LeaseState.HELD or now is None or lease.boot_id == now:
+            continue
+        gpus = _gpus(reaper.paths)
+        try:
+            make_share_folder(reaper.paths, lease, gpus=gpus, driver=driver_of(reaper.paths, lease, gpus))
+            reaper.book.set_boot(lease.id, now, at=time.time_ns())
+        except AliquotError as error:
+            text = f"the files of lease {lease.id} could not be made again: {error.message}"
+            reaper.tell(Notice("lease-not-remade", Severity.WARNING, text, f"aliquot release {lease.id}"))
+
+
+def _gpus(paths: Paths) -> dict[GpuUuid, Gpu]:
+    return {gpu.uuid: gpu for gpu in look_here(paths).gpus}

@@ -1,0 +1,215 @@
+"""``aliquot run``: a command or a container in a share, from the fork to the exit code."""
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+
+from aliquot.injection import (
+    Client,
+    ContainerCommand,
+    Engine,
+    cdi_flags,
+    child_environment,
+    container_edits,
+    flags,
+    image_environment,
+    image_of,
+    probe,
+    process_edits,
+    rewrite,
+    writable_cdi_folder,
+)
+from aliquot.lease import Book, describe
+from aliquot.model import (
+    AliquotError,
+    Ask,
+    ContainerHolder,
+    DriverFiles,
+    Edits,
+    Gpu,
+    GpuUuid,
+    Holder,
+    Lease,
+    LeaseId,
+    LeaseState,
+    Notice,
+    PlacementPolicy,
+    Reason,
+    Snapshot,
+)
+from aliquot.node.cdi import write_spec
+from aliquot.node.paths import Paths
+from aliquot.node.share_folder import folder_of
+from aliquot.node.supervising import WaitingChild, fork_waiting
+from aliquot.node.taking import Terms, driver_of, prepare, reserve
+
+Announce = Callable[[Lease, Snapshot], None]
+Tell = Callable[[Notice], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the user asked of ``run``; exactly one of ``ask`` and ``lease`` is given."""
+
+    command: tuple[str, ...]
+    ask: Ask | None
+    lease: Lease | None
+    name: str | None
+    placement: PlacementPolicy
+    release_on_stop: bool
+    inject: str
+    """``auto``, ``cdi`` or ``flags``; of containers only."""
+    announce: Announce | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the command will be started, once there is a lease."""
+
+    holder: Callable[[int], Holder]
+    """The holder, given the child's pid."""
+    start: Callable[[Lease], WaitingChild]
+    container: bool
+
+
+def run_order(paths: Paths, book: Book, snapshot: Snapshot, order: Order, plan: Plan) -> tuple[Lease, int]:
+    """Start the command in its share and wait for it. Gives the lease and the exit code.
+
+    The lease is committed as held, by the child, while the child still waits for our word.
+    """
+    if order.lease is not None:
+        if order.announce:
+            order.announce(order.lease, snapshot)
+        return order.lease, plan.start(order.lease).go()
+    if order.ask is None:
+        raise AliquotError(Reason.BAD_USAGE, "`run` needs a size or a lease")
+    terms = Terms(
+        ask=order.ask,
+        holder=plan.holder(os.getpid()),
+        placement=order.placement,
+        name=order.name,
+        command=shlex.join(order.command),
+        container=plan.container,
+    )
+    lease = reserve(book, snapshot, terms)
+    child: WaitingChild | None = None
+
+    def hold(prepared: Lease) -> Lease:
+        nonlocal child
+        child = plan.start(prepared)
+        try:
+            return book.advance(prepared.id, LeaseState.HELD, at=_now(), holder=plan.holder(child.pid))
+        except BaseException:
+            child.abandon()
+            raise
+
+    lease = prepare(paths, book, lease, _by_uuid(snapshot), then=hold)
+    if child is None:
+        raise RuntimeError("a held lease has its child")
+    if order.announce:
+        order.announce(lease, snapshot)
+    return lease, child.go()
+
+
+def process_plan(paths: Paths, snapshot: Snapshot, order: Order) -> Plan:
+    gpus = _by_uuid(snapshot)
+
+    def start(lease: Lease) -> WaitingChild:
+        edits = process_edits(lease, folder=folder_of(paths, lease.id), driver=driver_of(paths, lease, gpus))
+        return fork_waiting(order.command, child_environment(edits, os.environ))
+
+    return Plan(holder=describe, start=start, container=False)
+
+
+def container_plan(
+    paths: Paths, snapshot: Snapshot, order: Order, command: ContainerCommand, tell: Tell
+) -> Plan:
+    """Asks the engine, and refuses what would hand out every card before anything is leased."""
+    if order.release_on_stop and command.verb == "create":
+        raise AliquotError(
+            Reason.BAD_USAGE,
+            "--release-on-stop with `create`: a container that was created and not started does not run, "
+            "so its lease would end at once",
+            next=[(f"{command.argv[0]} run -d …", "creates and starts it")],
+        )
+    engine = probe(command.client)
+    rewrite(command, engine=engine, insertion=())
+    image = image_of(command, engine=engine)
+    image_env = image_environment(engine.client, image) if image else None
+    gpus = _by_uuid(snapshot)
+
+    def start(lease: Lease) -> WaitingChild:
+        edits = edits_inside(paths, lease, gpus, driver_of(paths, lease, gpus))
+        insertion = _insertion(paths, lease, edits, engine, order.inject)
+        own = (str(paths.state), str(paths.runtime))
+        rewritten = rewrite(command, engine=engine, insertion=insertion, image_env=image_env, own_folders=own)
+        for notice in rewritten.notices:
+            tell(notice)
+        return fork_waiting(rewritten.argv, os.environ)
+
+    def holder(pid: int) -> Holder:
+        return ContainerHolder(
+            engine=engine.kind.value,
+            client=describe(pid),
+            release_on_stop=order.release_on_stop,
+            endpoint=engine.client.endpoint,
+        )
+
+    return Plan(holder=holder, start=start, container=True)
+
+
+def edits_inside(
+    paths: Paths, lease: Lease, gpus: Mapping[GpuUuid, Gpu], driver: DriverFiles | None
+) -> Edits:
+    return container_edits(lease, folder=folder_of(paths, lease.id), driver=driver, gpus=tuple(gpus.values()))
+
+
+def _insertion(paths: Paths, lease: Lease, edits: Edits, engine: Engine, inject: str) -> tuple[str, ...]:
+    """The options to insert: the name of a CDI specification where the engine reads one."""
+    folder = writable_cdi_folder(engine.cdi_folders) if inject != "flags" else None
+    if folder is not None:
+        write_spec(paths, lease.id, edits, folder)
+        return cdi_flags(lease.id, engine=engine)
+    if inject == "cdi":
+        where = ", ".join(engine.cdi_folders)
+        raise AliquotError(
+            Reason.NO_CDI,
+            f"none of {where} is writable" if where else f"this {engine.kind.value} has no CDI",
+            next=[("aliquot run --inject flags …", "uses plain options instead")],
+        )
+    return flags(edits, lease_id=lease.id, engine=engine)
+
+
+def client_of(holder: ContainerHolder) -> Client:
+    return Client.of(holder.engine, holder.endpoint)
+
+
+def without_client(holder: ContainerHolder) -> ContainerHolder:
+    return replace(holder, client=None)
+
+
+def _by_uuid(snapshot: Snapshot) -> dict[GpuUuid, Gpu]:
+    return {gpu.uuid: gpu for gpu in snapshot.gpus}
+
+
+def _now() -> int:
+    from time import time_ns
+
+    return time_ns()
+
+
+def refuse_inside_a_share(environ: Mapping[str, str], live: Collection[LeaseId]) -> None:
+    """A share of a share would be booked against the card, and held by the outer one's limits."""
+    lease = environ.get("ALIQUOT_LEASE")
+    if lease in live:
+        command = shlex.join(sys.argv[sys.argv.index("--") + 1 :]) if "--" in sys.argv else "CMD"
+        raise AliquotError(
+            Reason.BAD_USAGE,
+            f"this shell is already in the share of lease {lease}; a share is not cut again",
+            next=[
+                (command, "runs in it"),
+                ("exit", "leaves it; then ask anew"),
+            ],
+        )

@@ -1,0 +1,121 @@
+"""Start a program that waits for our word, and stand between it and the terminal's signals.
+
+The child is forked before its lease is committed as held and executes only after: until
+then it blocks on a pipe. If we are killed in between the pipe closes and the child leaves
+without having run anything, so a program never runs outside the book. After the word it
+needs us no more: killed, we leave it running in its share.
+"""
+
+import contextlib
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+_NOT_STARTED = 125
+_NOT_EXECUTABLE = 126
+_NOT_FOUND = 127
+
+_SENT_BY_KERNEL = 0x80  # SI_KERNEL: the terminal sent it to the whole foreground group
+_FORWARDED = (
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGTSTP,
+    signal.SIGCONT,
+    signal.SIGALRM,
+    signal.SIGWINCH,
+)
+_HANDLED = {*_FORWARDED, signal.SIGCHLD}
+
+
+@dataclass(slots=True)
+class WaitingChild:
+    pid: int
+    _word: int
+    _mask: set[signal.Signals]
+
+    def go(self) -> int:
+        """Let it execute, wait for its end, pass on what we are sent. Gives its exit code.
+
+        128 + N where signal N ended it, as shells do; 127 and 126 where the command was
+        not found or not executable.
+        """
+        os.write(self._word, b"g")
+        os.close(self._word)
+        try:
+            return _wait(self.pid)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
+    def abandon(self) -> None:
+        """Close the pipe unsaid: the child leaves without executing anything."""
+        os.close(self._word)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
+
+def fork_waiting(argv: Sequence[str], environ: Mapping[str, str]) -> WaitingChild:
+    """Fork a child that will execute ``argv`` once told ``go``.
+
+    Signals are blocked from here until the child's end, so that one that arrives early is
+    passed on rather than lost.
+    """
+    listen, word = os.pipe()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
+    pid = os.fork()
+    if pid == 0:
+        os.close(word)
+        _become(listen, argv, environ, mask)
+    os.close(listen)
+    return WaitingChild(pid=pid, _word=word, _mask={signal.Signals(number) for number in mask})
+
+
+def _become(listen: int, argv: Sequence[str], environ: Mapping[str, str], mask: set[int]) -> None:
+    """In the child: wait for the word, then execute. Never returns."""
+    code = _NOT_STARTED
+    try:
+        if os.read(listen, 1) == b"g":
+            os.close(listen)
+            # Python ignores SIGPIPE and catches SIGINT; a program expects the defaults.
+            for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ):
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            os.execvpe(argv[0], list(argv), dict(environ))
+    except OSError as error:
+        code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
+        with contextlib.suppress(OSError):
+            os.write(2, f"aliquot run: {argv[0]}: {error.strerror}\n".encode(errors="replace"))
+    finally:
+        os._exit(code)
+
+
+def _wait(pid: int) -> int:
+    while True:
+        received = signal.sigwaitinfo(_HANDLED)
+        if received.si_signo == signal.SIGCHLD:
+            code = _reap(pid)
+            if code is not None:
+                return code
+        elif received.si_code < _SENT_BY_KERNEL:  # the terminal's own signals reached the child too
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, received.si_signo)
+
+
+def _reap(pid: int) -> int | None:
+    """The child's exit code, or None while it lives. When it stops, so do we (job control)."""
+    while True:
+        try:
+            found, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
+        except ChildProcessError:
+            return _NOT_STARTED
+        if found == 0:
+            return None
+        if os.WIFSTOPPED(status):
+            os.kill(os.getpid(), signal.SIGSTOP)
+            continue
+        return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
