@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aliquot.model import MIB, AliquotError, Bytes, Reason
+from aliquot.model import MIB, AliquotError, Bytes, Reason, format_bytes_exactly
 
 _FOLDER = Path(__file__).parent / "profiles"
 
@@ -49,7 +49,7 @@ class Profile:
         if memory % MEMORY_STEP or memory < SMALLEST_MEMORY:
             raise AliquotError(
                 Reason.BAD_USAGE,
-                f"a software GPU cannot have {memory} bytes of memory: at least "
+                f"a software GPU cannot have {format_bytes_exactly(memory)} of memory: at least "
                 f"{SMALLEST_MEMORY // MIB}MiB, in steps of {MEMORY_STEP // MIB}MiB",
                 next=[(f"aliquot softgpu create {self.profile} --memory 1GiB", "makes one of 1GiB")],
             )
