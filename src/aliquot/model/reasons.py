@@ -22,7 +22,7 @@ class Reason(Enum):
         "bad-spec",
         2,
         "The size cannot be read",
-        "SPEC is `[COUNT x] [MODEL :] AMOUNT [@ COMPUTE]`; the caret shows where reading stopped.",
+        "SPEC is `[COUNT x] [MODEL[!] :] AMOUNT [@ COMPUTE]`; the caret shows where reading stopped.",
         "Write a size such as `10GiB`, `1/4`, `25%`, `10GiB@30%`, `H100:20GiB` or `2xH100`.",
     )
     BAD_USAGE = (

@@ -20,10 +20,10 @@ The rules, decided here and nowhere else:
 - Fallbacks are tried in order; the first that fits is taken, even if a later one fits better.
 """
 
-from aliquot.placement.explanations import explain
+from aliquot.placement.explanations import explain, headline
 from aliquot.placement.models import matches, short_name
 from aliquot.placement.nearest import nearest
 from aliquot.placement.placing import place
 from aliquot.placement.rooms import IDLE_MEMORY
 
-__all__ = ["IDLE_MEMORY", "explain", "matches", "nearest", "place", "short_name"]
+__all__ = ["IDLE_MEMORY", "explain", "headline", "matches", "nearest", "place", "short_name"]

@@ -6,12 +6,28 @@ ASCII only, so that the lines read the same under ``LANG=C`` and in a log.
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
-from aliquot.model import Ask, Considered, Fit, Placed, Refused, format_bytes, format_compute
+from aliquot.model import Ask, Considered, Fit, Placed, Reason, Refused, format_bytes, format_compute
 from aliquot.placement.models import short_name
 
 WIDTH = 78
 """Of a terminal of 80 columns, less the two by which facts are indented."""
 _WIDEST_NAME = 20
+
+
+def headline(refused: Refused, ask: Ask, *, node: str) -> str:
+    """The one sentence of a refusal: what was asked, on which machine, and why not."""
+    models = dict.fromkeys(alternative.model for alternative in ask.alternatives if alternative.model)
+    isolation = ask.isolation.value if ask.isolation else "the"
+    sentences = {
+        Reason.NO_ROOM: f"No room for {ask} on {node} now",
+        Reason.NEVER_FITS: f"{ask} would not fit on {node} were every GPU empty",
+        Reason.NO_GPU: f"No GPU on {node} of which {ask} could be leased",
+        Reason.NO_SUCH_MODEL: f"No {' or '.join(models)} on {node} for {ask}",
+        Reason.BELOW_CONTEXT: f"{ask} is less than one CUDA context takes on {node}",
+        Reason.NOT_ENFORCEABLE: f"{ask} with {isolation} isolation cannot be had on {node}",
+        Reason.ALL_UNHEALTHY: f"No healthy, open GPU on {node} would fit {ask}",
+    }
+    return sentences.get(refused.reason, f"{refused.reason.title}: {ask} on {node}")
 
 
 def explain(result: Placed | Refused, ask: Ask, *, width: int = WIDTH) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ _SOCKET = re.compile(r"sxm[0-9]*")
 _LONGEST_RUN = 4
 
 _BRANDS = re.compile(
-    "nvidia|geforce|quadro|tesla|amd|radeon|instinct|intel|corporation|xilinx|altera|software|gpu|graphics"
+    "nvidia|geforce|quadro|tesla|amd|radeon|instinct|intel|corporation|xilinx|altera|aliquot|software|gpu|graphics"
 )
 _BUILDS = re.compile(r"[0-9]+g(?:i?b)?|hbm[0-9]*e?|gddr[0-9]+x?|pcie|sxm[0-9]*")
 """Words that tell builds of one model apart, not models: memory size and kind, and the socket."""

@@ -127,9 +127,14 @@ def _of_part(wanted: Amount, offers: Sequence[_Offer], compute: int) -> Amount |
     if wanted.compute is None:
         thousandths = min(thousandths, compute)
         return Amount(part=_thousandths(thousandths)) if thousandths else None
-    fits = wanted.compute.of(WHOLE) <= compute
-    kept = wanted.compute if fits else _thousandths(compute)
-    return Amount(part=_thousandths(thousandths), compute=kept) if thousandths else None
+    memory_is_there = all(wanted.memory_of(_capacity(offer)) <= offer.memory for offer in offers)
+    compute_is_there = wanted.compute.of(WHOLE) <= compute
+    if not memory_is_there and not thousandths:
+        return None
+    return Amount(
+        part=wanted.part if memory_is_there else _thousandths(thousandths),
+        compute=wanted.compute if compute_is_there else _thousandths(compute),
+    )
 
 
 def _enough(amount: Amount, offer: _Offer) -> bool:

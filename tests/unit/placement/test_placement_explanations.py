@@ -19,12 +19,13 @@ from aliquot.model import (
     Isolation,
     Mig,
     Node,
+    Refused,
     Share,
     Snapshot,
     Thousandths,
     Vendor,
 )
-from aliquot.placement import explain, nearest, place
+from aliquot.placement import explain, headline, nearest, place
 
 Card = Callable[..., Gpu]
 Machine = Callable[..., Snapshot]
@@ -103,6 +104,32 @@ def test_isolation_that_cannot_be_had_tells_both(card: Card, machine: Machine) -
     ask = Ask(parse("1GiB").alternatives, isolation=Isolation.HARD)
     result = place(ask, machine(card(0)), [], achievable=Isolation.SOFT)
     assert explain(result, ask) == ("gpu0  H100  hard isolation is asked, soft can be had",)
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ("20GiB@50%", "No room for 20GiB@50% on a now"),
+        ("500GiB", "500GiB would not fit on a were every GPU empty"),
+        ("B200:1GiB,B300:1GiB", "No B200 or B300 on a for B200:1GiB,B300:1GiB"),
+        ("10MiB", "10MiB is less than one CUDA context takes on a"),
+        ("A100", "No healthy, open GPU on a would fit A100"),
+    ],
+)
+def test_the_sentence_of_a_refusal(spec: str, sentence: str, busy: Snapshot, held: list[Share]) -> None:
+    result = place(parse(spec), busy, held)
+    assert isinstance(result, Refused)
+    assert headline(result, parse(spec), node="a") == sentence
+
+
+def test_the_sentence_of_a_refusal_without_a_gpu_or_isolation(card: Card, machine: Machine) -> None:
+    result = place(parse("1GiB"), machine(), [])
+    assert isinstance(result, Refused)
+    assert headline(result, parse("1GiB"), node="a") == "No GPU on a of which 1GiB could be leased"
+    firm = Ask(parse("1GiB").alternatives, isolation=Isolation.FIRM)
+    result = place(firm, machine(card(0)), [])
+    assert isinstance(result, Refused)
+    assert headline(result, firm, node="a") == "1GiB with firm isolation cannot be had on a"
 
 
 def test_fallbacks_are_told_below_one_heading_each(card: Card, machine: Machine, share: Cut) -> None:
@@ -221,7 +248,7 @@ def test_the_nearest_size_keeps_exactly_what_is_not_short(card: Card, machine: M
     held = [share(0, memory=1, compute=900)]
     assert nearest(parse("20GiB"), machine(card(0)), held) == "20GiB@10%"
     assert nearest(parse("12595MiB@90%"), machine(card(0)), held) == "12595MiB@10%"
-    assert nearest(parse("1/3@90%"), machine(card(0)), held) == "33.3%@10%"
+    assert nearest(parse("1/3@90%"), machine(card(0)), held) == "1/3@10%"
 
 
 def test_nothing_is_near_where_nothing_is_free_or_isolation_lacks(
