@@ -21,13 +21,13 @@ CUresult sg_current(CUcontext *context) {
     CUresult result = sg_ready();
     if (result != CUDA_SUCCESS)
         return result;
+    if (sg_in_host_function())
+        return CUDA_ERROR_NOT_PERMITTED;
     CUcontext current = top();
     if (current == NULL)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (atomic_load(&current->destroyed))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    if (sg_in_host_function())
-        return CUDA_ERROR_NOT_PERMITTED;
     *context = current;
     return (CUresult)atomic_load(&current->sticky);
 }
