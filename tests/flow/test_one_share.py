@@ -26,7 +26,7 @@ def test_one_share(gpu_box: Box) -> None:
         (lease,) = box.items("leases")
         assert lease["state"] == "held"
         assert lease["isolation"] == "advisory"
-        assert lease["ask"] == "4GiB"
+        assert lease["size"] == "4GiB"
 
         # The share is the whole device, whomever the program asks.
         seen = tenant("see")
@@ -61,7 +61,7 @@ def test_one_share(gpu_box: Box) -> None:
     assert box.items("leases") == []
     assert box.share_folders() == []
     (card,) = box.items("gpus")
-    assert card["memoryUsed"] == 0
+    assert card["usedMemoryBytes"] == 0
 
     # What it used is in the books: the peak, and the allocation that was denied.
     (ended,) = box.items("leases", "--ended")

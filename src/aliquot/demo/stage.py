@@ -82,10 +82,10 @@ def _gpus() -> list[dict[str, Any]]:
 
 
 def _idle_card(gpu: dict[str, Any]) -> bool:
-    used, memory = gpu["memory_used"], gpu["memory"]
+    used, memory = gpu["usedMemoryBytes"], gpu["memoryBytes"]
     return (
         gpu["vendor"] == "nvidia"
-        and gpu["health"]["state"] != "lost"
+        and gpu["health"] not in ("lost", "unhealthy")
         and not gpu["cordoned"]
         and used is not None
         and memory is not None

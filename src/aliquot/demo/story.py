@@ -87,7 +87,8 @@ def _seconds_until_free(stage: Stage) -> float:
     began = monotonic()
     while monotonic() - began < 10:
         gpu = _gpu(stage)
-        if gpu["memory_used"] is not None and gpu["memory_used"] * 2 < gpu["memory"]:
+        used = gpu["usedMemoryBytes"]
+        if used is not None and used * 2 < gpu["memoryBytes"]:
             return monotonic() - began
         sleep(0.02)
     raise AliquotError(Reason.FAILED, "the killed program's memory is not free after 10 s")
