@@ -69,7 +69,14 @@ def test_every_form_of_a_lease_is_printed_alone_or_together(aliquot: Aliquot, on
     )
     assert "LD_LIBRARY_PATH=" in shell.stdout
     compose = aliquot("lease", "--gpu", "1GiB", "-o", "compose").stdout
-    assert isinstance(yaml.safe_load(compose), dict)
+    assert set(yaml.safe_load(compose)) >= {"environment", "labels", "volumes"}
+    options = aliquot("lease", "--gpu", "1GiB", "-o", "docker").stdout
+    assert len(options.splitlines()) == 1
+    words = subprocess.run(
+        ["sh", "-c", f"printf '%s\\n' {options.strip()} IMAGE"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert words[-1] == "IMAGE"
+    assert set(words[:-1:2]) <= {"--env", "--mount", "--label", "--device", "--volume", "-e", "-v"}
 
 
 def test_run_says_its_share_and_passes_the_childs_code(aliquot: Aliquot, one_t4: str) -> None:

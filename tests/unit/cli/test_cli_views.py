@@ -230,6 +230,14 @@ def test_a_failed_check_has_its_fix_and_an_unknown_one_is_no_failure() -> None:
     ]
 
 
+def test_a_long_check_is_broken_and_its_fix_is_not() -> None:
+    fix = "sudo " + "x" * 100
+    lines = check_lines((Check("docker", False, "it does not answer " * 8, fix),), width=80)
+    assert lines[-1] == f"          fix  {fix}"
+    assert len(lines) > 2
+    assert all(len(line) <= 80 for line in lines[:-1])
+
+
 def test_hours_of_the_unknown_are_unknown() -> None:
     assert gib_hours(None) is None
     assert gpu_hours(None) is None

@@ -18,7 +18,7 @@ from aliquot.model import AliquotError, Reason
 def command(choice: Choice) -> None:
     """Exit code 7 where a check failed, whatever of them is shown."""
     from aliquot.cli.output.choices import chosen, show_list
-    from aliquot.cli.output.streams import out
+    from aliquot.cli.output.streams import out, width
     from aliquot.cli.views.checks import CHECKS, check_lines
 
     with this_machine() as machine:
@@ -26,7 +26,7 @@ def command(choice: Choice) -> None:
     if choice.form == "table":
         kept = chosen(CHECKS, checks, choice, now=0)
         if kept:
-            out("\n".join(check_lines(kept)))
+            out("\n".join(check_lines(kept, width=width())))
     else:
         show_list(CHECKS, checks, choice)
     failed = [check for check in checks if check.ok is False]

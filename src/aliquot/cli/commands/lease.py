@@ -21,6 +21,7 @@ FORMS = ("env", "docker", "podman", "compose", "json", "yaml", "name")
     examples=[
         ("aliquot lease --gpu 1/4 --for 2h", "prints its id and how to use it"),
         ('eval "$(aliquot lease --gpu 10GiB -o env)"', "this shell is in the share"),
+        ("docker run $(aliquot lease --gpu 1/4 -o docker) IMAGE", "the container is in the share"),
         ("aliquot lease -f ask.yaml --name night", "from a file"),
     ],
 )
@@ -64,8 +65,8 @@ def _print(row: "LeaseRow", forms: "Forms", form: str) -> None:
 
     texts = {
         "env": forms.environment,
-        "docker": forms.docker,
-        "podman": forms.podman,
+        "docker": _on_one_line(forms.docker),
+        "podman": _on_one_line(forms.podman),
         "compose": forms.compose,
         "name": row.lease.id,
     }
@@ -81,15 +82,20 @@ def _print(row: "LeaseRow", forms: "Forms", form: str) -> None:
         out_exactly(as_json(body) if form == "json" else as_yaml(body))
 
 
+def _on_one_line(options: str) -> str:
+    """For ``$(…)``, which keeps the backslash of a continued line as a character of its own."""
+    return " ".join(line.removesuffix("\\").strip() for line in options.splitlines())
+
+
 def _for_people(row: "LeaseRow", forms: "Forms") -> str:
-    from aliquot.cli.output.durations import format_duration
+    from aliquot.cli.output.durations import format_time
     from aliquot.cli.output.tables import aligned
     from aliquot.cli.views.leases import compute_text, isolation_text, share_text
 
     lease = row.lease
     until = "until released"
     if lease.expires_at is not None:
-        until = f"for {format_duration(lease.expires_at - lease.created_at)}, or until released"
+        until = f"until {format_time(lease.expires_at)}, or until released"
     lines = [
         lease.id,
         *_indented(
@@ -108,9 +114,9 @@ def _for_people(row: "LeaseRow", forms: "Forms") -> str:
     ]
     for title, text in (
         ("environment", forms.environment),
-        ("docker", forms.docker),
-        ("podman", forms.podman),
-        ("compose", forms.compose),
+        ("docker", f"docker run \\\n{forms.docker}IMAGE"),
+        ("podman", f"podman run \\\n{forms.podman}IMAGE"),
+        ("compose, below the name of a service", forms.compose),
     ):
         lines += ["", title, *_indented(text.rstrip("\n").splitlines())]
     return "\n".join(lines)

@@ -85,6 +85,8 @@ def _show_float(value: object, _now: int) -> str:
     number = _number_of(value, 0)
     if number == 0:
         return "0"
+    if 0 < number < 0.0001:
+        return "<0.0001"  # it was not nothing
     return f"{number:.4f}" if number < 1 else f"{number:.2f}"
 
 

@@ -13,15 +13,28 @@ if TYPE_CHECKING:
 _MARKS = {True: "✓", False: "✗", None: "—"}
 
 
-def check_lines(checks: "Sequence[Check]") -> list[str]:
-    """``—`` marks what could not be checked, or does not apply here: no fault."""
-    name_width = max((len(check.name) for check in checks), default=0)
+def check_lines(checks: "Sequence[Check]", *, width: int | None = None) -> list[str]:
+    """``—`` marks what could not be checked, or does not apply here: no fault.
+
+    Broken into lines of ``width``; a fix never is, so that it can be copied.
+    """
+    column = max((len(check.name) for check in checks), default=0) + 4
     lines = []
     for check in checks:
-        lines.append(f"{_MARKS[check.ok]} {check.name.ljust(name_width)}  {printable(check.text)}")
+        head = f"{_MARKS[check.ok]} {check.name}".ljust(column)
+        first, *rest = _broken(printable(check.text), None if width is None else width - column)
+        lines += [head + first, *(" " * column + line for line in rest)]
         if check.fix and check.ok is not True:
-            lines.append(f"  {' ' * name_width}  fix  {printable(check.fix)}")
+            lines.append(f"{' ' * column}fix  {printable(check.fix)}")
     return lines
+
+
+def _broken(text: str, width: int | None) -> list[str]:
+    from textwrap import wrap
+
+    if width is None:
+        return [text]
+    return wrap(text, max(20, width), break_on_hyphens=False, break_long_words=False) or [""]
 
 
 CHECKS: "Listing[Check]" = Listing(

@@ -58,7 +58,8 @@ _COVERAGE: "Listing[Coverage]" = Listing(
     name=lambda row: row.gpu,
     empty="",
     columns=(
-        Column("gpu", lambda row: row.gpu, narrowest=12),
+        Column("gpu", lambda row: row.gpu, brief=lambda row: row.gpu[:12]),
+        Column("name", lambda row: row.name, narrowest=8),
         Column("card-memory", lambda row: gib_hours(row.card_byte_seconds), AMOUNT, header="CARD GIB-H"),
         Column("leased-memory", lambda row: gib_hours(row.leased_byte_seconds), AMOUNT, header="LEASED"),
         Column(
