@@ -79,7 +79,7 @@ def styled(text: str, style: str, stream: TextIO | None) -> str:
 
     ``NO_COLOR`` (https://no-color.org, any value but the empty one) and ``TERM=dumb`` turn it off.
     """
-    if not is_terminal(stream) or os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb":
+    if not is_terminal(stream) or os.environ.get("NO_COLOR") or os.environ.get("TERM") in (None, "", "dumb"):
         return text
     return f"{_STYLES[style]}{text}{_RESET}"
 

@@ -97,6 +97,11 @@ def one_line(row: LeaseRow) -> str:
     return f"lease {lease.id}{name} · {lease.ask} · {shares} · {held}"
 
 
+def _expiry(row: LeaseRow) -> int | None:
+    """Of a live lease: one that has ended expires no more."""
+    return row.lease.expires_at if row.lease.state.live else None
+
+
 def holder_item(lease: Lease) -> dict[str, object]:
     match lease.holder:
         case ProcessHolder() as process:
@@ -156,7 +161,7 @@ LEASES: Listing[LeaseRow] = Listing(
         Column("age", lambda row: row.lease.created_at, AGE, key="createdAt"),
         Column(
             "expires",
-            lambda row: row.lease.expires_at if row.lease.state.live else None,
+            _expiry,
             REMAINING,
             key="expiresAt",
             spare=2,
