@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 from aliquot.cli.program import invoke
 from aliquot.model import Reason
 
-pytestmark = pytest.mark.xdist_group("cli_fuzz")  # the second test counts what the first did
-
 _DOCUMENTED = {0} | {reason.exit_code for reason in Reason}
 _WORDS = Path(__file__).with_name("fuzz_words.txt").read_text(encoding="utf-8").split()
 _ODD = ["", " ", "\udcff", "\x1b[31m", "a\nb", "'", "x" * 5000, "--name=", "-o=", "=", "%", "@@"]
@@ -82,7 +80,10 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Counter[int]"]:
         patch.setenv("TMPDIR", str(folder))
         patch.delenv("ALIQUOT_LEASE", raising=False)
         assert invoke(["softgpu", "create", "T4", "-q"]) == 0
-        yield Counter()
+        seen: Counter[int] = Counter()
+        yield seen
+        # A fuzz whose lines never get past the parser proves little.
+        assert not seen or min(seen[0], seen[2], seen[3] + seen[4] + seen[5]) >= 10, seen
         assert invoke(["leases", "-q"]) == 0  # the book is sound after all of that
 
 
@@ -105,10 +106,6 @@ def test_any_command_line_ends_in_a_documented_code_and_no_traceback(
         assert captured.err or captured.out
     if code == 2:
         assert "[bad-" in captured.err or "[name-taken]" in captured.err
-
-
-def test_enough_of_them_were_carried_out(codes: "Counter[int]") -> None:
-    assert min(codes[0], codes[2], codes[3] + codes[4] + codes[5]) >= 10, codes
 
 
 def test_the_machine_of_these_tests_is_their_own() -> None:
