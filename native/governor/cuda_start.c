@@ -64,13 +64,14 @@ static CUresult start_driver(unsigned flags)
     static char assignment[VISIBLE_BYTES]; /* stays valid for a thread that read the swapped array */
     char *asked = getenv("CUDA_VISIBLE_DEVICES");
     visible_devices(assignment, asked);
-    char **before = environ, **during = environment_with(before, assignment);
+    static char **during; /* never freed: another thread may be reading it; at most one a failed start */
+    char **before = environ;
+    during = environment_with(before, assignment);
     if (during == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     environ = during;
     CUresult result = REAL(cuInit, CUresult (*)(unsigned))(flags);
     restore_environment(before, during, assignment, asked);
-    /* The array is never freed: another thread may be reading it. It happens once in a process. */
     return result;
 }
 

@@ -530,6 +530,8 @@ PUBLIC int cuMemPoolCreate(void **pool, const struct pool_prop *prop)
 }
 PUBLIC int cuMemPoolTrimTo(struct pool *pool, size_t keep_bytes)
 {
+    if (pool == NULL)
+        return INVALID;
     uint64_t floor = pool->live > keep_bytes ? pool->live : keep_bytes;
     if (pool->reserved > floor) {
         give(pool->device, pool->reserved - floor);
@@ -537,10 +539,12 @@ PUBLIC int cuMemPoolTrimTo(struct pool *pool, size_t keep_bytes)
     }
     return OK;
 }
-PUBLIC int cuMemPoolDestroy(struct pool *pool) { pool->threshold = 0; return cuMemPoolTrimTo(pool, 0); }
-PUBLIC int cuMemPoolSetAttribute(struct pool *pool, int attribute, uint64_t *value) { if (attribute == 4) pool->threshold = *value; return OK; }
+PUBLIC int cuMemPoolDestroy(struct pool *pool) { if (pool == NULL) return INVALID; pool->threshold = 0; return cuMemPoolTrimTo(pool, 0); }
+PUBLIC int cuMemPoolSetAttribute(struct pool *pool, int attribute, uint64_t *value) { if (pool == NULL || value == NULL) return INVALID; if (attribute == 4) pool->threshold = *value; return OK; }
 PUBLIC int cuMemPoolGetAttribute(struct pool *pool, int attribute, uint64_t *value)
 {
+    if (pool == NULL || value == NULL)
+        return INVALID;
     *value = attribute == 4 ? pool->threshold : attribute == 5 ? pool->reserved : pool->live;
     return OK;
 }
@@ -548,7 +552,7 @@ PUBLIC int cuStreamIsCapturing(void *stream, int *status) { (void)stream; return
 PUBLIC int cuStreamIsCapturing_ptsz(void *stream, int *status) { return cuStreamIsCapturing(stream, status); }
 PUBLIC int cuStreamBeginCapture_v2(void *stream, int mode) { (void)stream, (void)mode; capturing = 1; return OK; }
 PUBLIC int cuStreamEndCapture(void *stream, void **graph) { (void)stream, (void)graph; capturing = 0; return OK; }
-PUBLIC int cuStreamGetCtx(void *stream, void **context) { (void)stream; *context = current(); return OK; }
+PUBLIC int cuStreamGetCtx(void *stream, void **context) { (void)stream; return context == NULL ? INVALID : (*context = current(), OK); }
 PUBLIC int cuMemAllocFromPoolAsync(ptr *out, size_t bytes, struct pool *pool, void *stream)
 {
     (void)stream;
