@@ -228,7 +228,7 @@ class Book:
     # ---- cards ----
 
     def note_gpus(self, gpus: Iterable[Gpu], *, at: int) -> None:
-        """Remember that these cards are here now. Costs a commit only where there is news."""
+        """Remember that these cards are here now: coverage is counted from it."""
         cards.note(self._file, tuple(gpus), at)
 
     def known_gpus(self) -> tuple[KnownGpu, ...]:

@@ -6,19 +6,15 @@ from sqlite3 import Connection
 from aliquot.lease.storage import BookFile
 from aliquot.model import Bytes, Gpu, GpuUuid, KnownGpu
 
-_FRESH_NS = 60 * 10**9
-"""A card that was seen less than this ago, unchanged, is not written again.
-
-Otherwise every look would cost a commit; ``last_seen`` of a card that is gone may be this old.
-"""
-
 
 def note(file: BookFile, gpus: Sequence[Gpu], at: int) -> None:
-    known_before = {gpu.uuid: gpu for gpu in known(file)}
-    news = [gpu for gpu in gpus if _is_news(gpu, known_before.get(gpu.uuid), at)]
-    if not news:
+    if not gpus:
         return
-    with file.transaction(on_disk=True) as db:
+    before = {gpu.uuid: gpu for gpu in known(file)}
+    # A later sight of the same card is worth a commit but no wait for the disk: the next sight
+    # tells as much.
+    news = any(_is_news(gpu, before.get(gpu.uuid)) for gpu in gpus)
+    with file.transaction(on_disk=news) as db:
         # The clock may have been set back: the earliest and the latest sight are kept.
         db.executemany(
             "INSERT INTO gpu (uuid, name, capacity, first_seen, last_seen) VALUES (?1, ?2, ?3, ?4, ?4) "
@@ -26,15 +22,14 @@ def note(file: BookFile, gpus: Sequence[Gpu], at: int) -> None:
             "capacity = coalesce(excluded.capacity, capacity), "
             "first_seen = min(first_seen, excluded.first_seen), "
             "last_seen = max(last_seen, excluded.last_seen)",
-            [(gpu.uuid, gpu.name, gpu.capacity, at) for gpu in news],
+            [(gpu.uuid, gpu.name, gpu.capacity, at) for gpu in gpus],
         )
 
 
-def _is_news(gpu: Gpu, before: KnownGpu | None, at: int) -> bool:
+def _is_news(gpu: Gpu, before: KnownGpu | None) -> bool:
     if before is None or before.name != gpu.name:
         return True
-    resized = gpu.capacity is not None and gpu.capacity != before.capacity
-    return resized or at < before.first_seen or at - before.last_seen >= _FRESH_NS
+    return gpu.capacity is not None and gpu.capacity != before.capacity
 
 
 def known(file: BookFile) -> tuple[KnownGpu, ...]:

@@ -106,6 +106,8 @@ class BookFile:
             yield
         except (sqlite3.Error, CorruptRowError) as error:
             raise explain(error, self.path) from error
+        except UnicodeDecodeError as error:  # SQLite quoted a broken name in its own complaint
+            raise corrupt(self.path, f"text in it is not UTF-8 ({error.reason})") from error
 
     def _version(self) -> int:
         row = self._patiently(
