@@ -5,15 +5,22 @@ read any folder, so it could not be found again by looking in the usual ones.
 """
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from aliquot.injection import listed_cdi_specs, remove_cdi_spec, write_cdi_spec
-from aliquot.model import Edits, LeaseId
+from aliquot.injection import container_edits, listed_cdi_specs, remove_cdi_spec, write_cdi_spec
+from aliquot.model import DriverFiles, Edits, Gpu, GpuUuid, Lease, LeaseId
 from aliquot.node.paths import Paths, unwritable
 from aliquot.node.share_folder import folder_of
 
-USUAL_FOLDERS = ("/var/run/cdi", "/etc/cdi")
+USUAL_FOLDERS = ("/etc/cdi", "/var/run/cdi")
+"""In the engines' own order: the last has precedence."""
+
+
+def edits_inside(
+    paths: Paths, lease: Lease, gpus: Mapping[GpuUuid, Gpu], driver: DriverFiles | None
+) -> Edits:
+    return container_edits(lease, folder=folder_of(paths, lease.id), driver=driver, gpus=tuple(gpus.values()))
 
 
 def write_spec(paths: Paths, lease: LeaseId, edits: Edits, cdi_folder: str) -> None:

@@ -15,7 +15,7 @@ from aliquot.model import (
     format_bytes,
     format_compute,
 )
-from aliquot.placement import explain, nearest, place
+from aliquot.placement import explain, headline, nearest, place
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def refusal(ask: Ask, refused: Refused, snapshot: Snapshot, live: Sequence[Lease
     holders = [holder_line(lease) for lease in _holders(refused, live)]
     return AliquotError(
         refused.reason,
-        f"{refused.reason.title} for {ask} on {snapshot.node.name}",
+        headline(refused, ask, node=snapshot.node.name),
         facts=(*lines, *holders),
         next=_next(refused, near, live),
         considered=refused.considered,

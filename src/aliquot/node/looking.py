@@ -9,6 +9,7 @@ from aliquot.inventory import driver_files, look
 from aliquot.model import Bytes, DriverFiles, Gpu, GpuUuid, Lease, LeaseId, Snapshot, Vendor
 from aliquot.node.libraries import ensure_copied
 from aliquot.node.paths import Paths
+from aliquot.placement import IDLE_MEMORY
 
 
 def look_here(paths: Paths) -> Snapshot:
@@ -43,8 +44,14 @@ def outside_memory(gpu: Gpu, inside: Collection[int]) -> Bytes | None:
     """
     if gpu.memory_used is None:
         return None
-    ours = sum(process.memory or 0 for process in gpu.processes or () if process.pid in inside)
-    return Bytes(max(0, gpu.memory_used - ours))
+    processes = gpu.processes or ()
+    ours = sum(process.memory or 0 for process in processes if process.pid in inside)
+    others = max(0, gpu.memory_used - ours)
+    if others <= IDLE_MEMORY and all(process.pid in inside for process in processes):
+        # Some MiB that an idle driver shows as used and no process has: four times `1/4` must
+        # fit on an idle card.
+        return Bytes(0)
+    return Bytes(others)
 
 
 def pids_inside(

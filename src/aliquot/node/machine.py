@@ -29,6 +29,7 @@ from aliquot.model import (
     Usage,
     Vendor,
 )
+from aliquot.node.cdi import edits_inside
 from aliquot.node.checking import Check, check_machine
 from aliquot.node.ending import end_by_hand
 from aliquot.node.explaining import Explanation, explain_ask
@@ -39,7 +40,6 @@ from aliquot.node.running import (
     Announce,
     Order,
     container_plan,
-    edits_inside,
     process_plan,
     refuse_inside_a_share,
     run_order,

@@ -7,12 +7,15 @@ the book refuses where it is another by now; then the next command looks again.
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from aliquot.injection import writable_cdi_folder
 from aliquot.lease import Action, Book, Due, StaleDecisionError, due
 from aliquot.model import (
     AliquotError,
+    ContainerHolder,
+    DriverFiles,
     Gpu,
     GpuUuid,
     Lease,
@@ -22,7 +25,7 @@ from aliquot.model import (
     Reason,
     Severity,
 )
-from aliquot.node.cdi import remove_stale_specs
+from aliquot.node.cdi import USUAL_FOLDERS, edits_inside, remove_stale_specs, write_spec
 from aliquot.node.looking import boot_id, look_here
 from aliquot.node.paths import Paths
 from aliquot.node.releasing import release_lease, stop_new_work
@@ -108,11 +111,24 @@ def _remake(reaper: _Reaper, leases: list[Lease]) -> None:
             continue
         gpus = _gpus(reaper.paths)
         try:
-            make_share_folder(reaper.paths, lease, gpus=gpus, driver=driver_of(reaper.paths, lease, gpus))
+            driver = driver_of(reaper.paths, lease, gpus)
+            make_share_folder(reaper.paths, lease, gpus=gpus, driver=driver)
+            if isinstance(lease.holder, ContainerHolder):
+                _remake_spec(reaper.paths, lease, gpus, driver)
             reaper.book.set_boot(lease.id, now, at=time.time_ns())
         except AliquotError as error:
             text = f"the files of lease {lease.id} could not be made again: {error.message}"
             reaper.tell(Notice("lease-not-remade", Severity.WARNING, text, f"aliquot release {lease.id}"))
+
+
+def _remake_spec(paths: Paths, lease: Lease, gpus: Mapping[GpuUuid, Gpu], driver: DriverFiles | None) -> None:
+    """The container's CDI specification, whether or not it was started by one: it does no harm.
+
+    The engine is not asked where it reads them, since at boot it does not run yet.
+    """
+    folder = writable_cdi_folder(USUAL_FOLDERS)
+    if folder is not None:
+        write_spec(paths, lease.id, edits_inside(paths, lease, gpus, driver), folder)
 
 
 def _gpus(paths: Paths) -> dict[GpuUuid, Gpu]:

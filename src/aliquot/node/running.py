@@ -4,21 +4,20 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from aliquot.injection import (
-    Client,
     ContainerCommand,
     Engine,
     cdi_flags,
     child_environment,
-    container_edits,
     flags,
     image_environment,
     image_of,
     probe,
     process_edits,
     rewrite,
+    takes_cdi,
     writable_cdi_folder,
 )
 from aliquot.lease import Book, describe
@@ -26,7 +25,6 @@ from aliquot.model import (
     AliquotError,
     Ask,
     ContainerHolder,
-    DriverFiles,
     Edits,
     Gpu,
     GpuUuid,
@@ -39,7 +37,7 @@ from aliquot.model import (
     Reason,
     Snapshot,
 )
-from aliquot.node.cdi import write_spec
+from aliquot.node.cdi import edits_inside, write_spec
 from aliquot.node.paths import Paths
 from aliquot.node.share_folder import folder_of
 from aliquot.node.supervising import WaitingChild, fork_waiting
@@ -142,7 +140,7 @@ def container_plan(
 
     def start(lease: Lease) -> WaitingChild:
         edits = edits_inside(paths, lease, gpus, driver_of(paths, lease, gpus))
-        insertion = _insertion(paths, lease, edits, engine, order.inject)
+        insertion = _insertion(paths, lease, edits, command, engine, order.inject)
         own = (str(paths.state), str(paths.runtime))
         rewritten = rewrite(command, engine=engine, insertion=insertion, image_env=image_env, own_folders=own)
         for notice in rewritten.notices:
@@ -160,34 +158,31 @@ def container_plan(
     return Plan(holder=holder, start=start, container=True)
 
 
-def edits_inside(
-    paths: Paths, lease: Lease, gpus: Mapping[GpuUuid, Gpu], driver: DriverFiles | None
-) -> Edits:
-    return container_edits(lease, folder=folder_of(paths, lease.id), driver=driver, gpus=tuple(gpus.values()))
-
-
-def _insertion(paths: Paths, lease: Lease, edits: Edits, engine: Engine, inject: str) -> tuple[str, ...]:
+def _insertion(
+    paths: Paths, lease: Lease, edits: Edits, command: ContainerCommand, engine: Engine, inject: str
+) -> tuple[str, ...]:
     """The options to insert: the name of a CDI specification where the engine reads one."""
-    folder = writable_cdi_folder(engine.cdi_folders) if inject != "flags" else None
+    folder = None
+    if inject != "flags" and takes_cdi(command, engine=engine, edits=edits):
+        folder = writable_cdi_folder(engine.cdi_folders)
     if folder is not None:
         write_spec(paths, lease.id, edits, folder)
         return cdi_flags(lease.id, engine=engine)
     if inject == "cdi":
-        where = ", ".join(engine.cdi_folders)
         raise AliquotError(
             Reason.NO_CDI,
-            f"none of {where} is writable" if where else f"this {engine.kind.value} has no CDI",
+            _no_cdi(engine),
             next=[("aliquot run --inject flags …", "uses plain options instead")],
         )
     return flags(edits, lease_id=lease.id, engine=engine)
 
 
-def client_of(holder: ContainerHolder) -> Client:
-    return Client.of(holder.engine, holder.endpoint)
-
-
-def without_client(holder: ContainerHolder) -> ContainerHolder:
-    return replace(holder, client=None)
+def _no_cdi(engine: Engine) -> str:
+    if not engine.cdi_folders:
+        return f"this {engine.kind.value} has no CDI"
+    if writable_cdi_folder(engine.cdi_folders) is None:
+        return f"none of {', '.join(engine.cdi_folders)} is writable"
+    return f"this {engine.kind.value} would let a mount of the command hide the share that CDI puts in"
 
 
 def _by_uuid(snapshot: Snapshot) -> dict[GpuUuid, Gpu]:

@@ -1,0 +1,188 @@
+"""``aliquot run -- ENGINE run …``: the life of a container's lease, on real engines."""
+
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.contract.tenancy import IMAGE
+from tests.flow.box import Box
+
+from engines.docker import DockerSetup
+from engines.podman import PodmanSetup
+
+pytestmark = pytest.mark.engine
+
+Way = tuple[PodmanSetup | DockerSetup, bool]
+_NETLESS = ("--network", "none")
+
+
+class EngineBox(Box):
+    """A machine with one software T4 and one engine."""
+
+    def __init__(self, folder: Path, setup: PodmanSetup | DockerSetup, *, by_cdi: bool) -> None:
+        super().__init__(folder)
+        self.environ = {**setup.environ, **{k: v for k, v in self.environ.items() if k.startswith("ALIQUOT")}}
+        self.client = setup.client if isinstance(setup, DockerSetup) else "podman"
+        self.inject = "cdi" if by_cdi else "flags"
+
+    def line(self, *words: str, gpu: str = "1GiB", options: tuple[str, ...] = ()) -> list[str]:
+        """``aliquot run --gpu GPU OPTIONS -- ENGINE run WORDS``."""
+        run = ["run", "--gpu", gpu, "--inject", self.inject, *options]
+        return [*run, "--", self.client, "run", *_NETLESS, *words]
+
+    def engine(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [self.client, *words], env=self.environ, text=True, capture_output=True, timeout=60, check=False
+        )
+
+    def lease_ids(self) -> list[str]:
+        return [lease["id"] for lease in self.items("leases")]
+
+
+@pytest.fixture
+def box(way: Way) -> Iterator[EngineBox]:
+    cdi = Path("/var/run/cdi")
+    before = sorted(cdi.iterdir()) if cdi.exists() else None
+    # Not tmp_path: its parents are closed to other users, and containers run as some.
+    folder = Path(tempfile.mkdtemp(prefix="aliquot-box-"))
+    box = EngineBox(folder, way[0], by_cdi=way[1])
+    try:
+        created = box.aliquot("softgpu", "create", "T4")
+        assert created.returncode == 0, created.stderr
+        yield box
+        # Whatever the test did, nothing is leased and nothing is left in the engine's folder.
+        assert box.lease_ids() == []
+        assert box.share_folders() == []
+        assert (sorted(cdi.iterdir()) if cdi.exists() else None) in (before, [] if before is None else before)
+    finally:
+        shutil.rmtree(folder)
+        if before is None and cdi.exists():
+            cdi.rmdir()
+
+
+def test_a_container_is_in_its_share_and_the_lease_ends_with_it(box: EngineBox) -> None:
+    done = box.aliquot(*box.line("--rm", IMAGE, "tenant", "nvml"))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "devices 1"
+    assert lines[-1] == f"total {1 << 30}"
+    (lease,) = box.items("leases", "--ended")
+    assert lease["isolation"] == "soft"
+    assert lease["state"] == "ended"
+
+
+def test_the_exit_code_and_stdin_are_the_containers(box: EngineBox) -> None:
+    done = box.aliquot(*box.line("--rm", "-i", IMAGE, "sh", "-c", "cat; exit 7"), input="through\n")
+    assert (done.returncode, done.stdout) == (7, "through\n")
+
+
+def test_a_stopped_container_keeps_its_lease_until_it_is_removed(box: EngineBox) -> None:
+    name = f"keeps-{box.inject}"
+    done = box.aliquot(*box.line("-d", "--name", name, IMAGE, "sh", "-c", "sleep 1000"))
+    assert done.returncode == 0, done.stderr
+    try:
+        (lease,) = box.lease_ids()
+        box.engine("stop", "-t", "0", name)
+        assert box.lease_ids() == [lease]
+        busy = box.aliquot("release", lease)
+        assert busy.returncode == 1
+        assert "[lease-busy]" in busy.stderr
+        assert " rm -f " in busy.stderr
+        # Started again it is in the same share.
+        assert box.engine("start", name).returncode == 0
+        seen = box.engine("exec", name, "tenant", "nvml")
+        assert seen.stdout.splitlines()[-1] == f"total {1 << 30}"
+    finally:
+        box.engine("rm", "-f", name)
+    assert box.lease_ids() == []
+
+
+def test_release_on_stop_ends_it_when_it_stops(box: EngineBox) -> None:
+    name = f"stops-{box.inject}"
+    options = ("--release-on-stop",)
+    done = box.aliquot(*box.line("-d", "--name", name, IMAGE, "sh", "-c", "sleep 1000", options=options))
+    assert done.returncode == 0, done.stderr
+    try:
+        assert len(box.lease_ids()) == 1
+        box.engine("stop", "-t", "0", name)
+        assert box.lease_ids() == []
+        # What it was started with is gone: it does not start without limits.
+        assert box.engine("start", name).returncode != 0
+    finally:
+        box.engine("rm", "-f", name)
+
+
+def test_a_container_outlives_aliquot_run_and_keeps_its_share(box: EngineBox) -> None:
+    name = f"outlives-{box.inject}"
+    line = [
+        sys.executable,
+        "-m",
+        "aliquot",
+        *box.line("--name", name, IMAGE, "sh", "-c", "echo up; sleep 1000"),
+    ]
+    process = subprocess.Popen(
+        line, env=box.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=20)
+        assert len(box.lease_ids()) == 1
+    finally:
+        box.engine("rm", "-f", name)
+        process.communicate(timeout=30)
+    box.eventually(lambda: box.lease_ids() == [], within=20)
+
+
+def test_after_a_reboot_a_start_fails_closed_until_the_files_are_made_again(box: EngineBox) -> None:
+    name = f"boots-{box.inject}"
+    done = box.aliquot(*box.line("-d", "--name", name, IMAGE, "sh", "-c", "sleep 1000"))
+    assert done.returncode == 0, done.stderr
+    try:
+        (lease,) = box.lease_ids()
+        box.engine("stop", "-t", "0", name)
+        # What a reboot does: /run is empty, and the book says another boot.
+        shutil.rmtree(box.runtime)
+        if box.inject == "cdi":
+            (spec,) = Path("/var/run/cdi").glob(f"*{lease}*")
+            spec.unlink()
+        with sqlite3.connect(box.state / "book.sqlite") as book:
+            book.execute("UPDATE lease SET boot_id = 'of-another-boot' WHERE id = ?", (lease,))
+        book.close()
+        assert box.engine("start", name).returncode != 0
+        assert box.lease_ids() == [lease]  # this command makes the files again
+        started = box.engine("start", name)
+        assert started.returncode == 0, started.stderr
+        assert box.engine("exec", name, "tenant", "nvml").stdout.splitlines()[-1] == f"total {1 << 30}"
+    finally:
+        box.engine("rm", "-f", name)
+    assert box.lease_ids() == []
+
+
+@pytest.mark.parametrize(
+    "option", [("--gpus", "all"), ("--privileged",), ("-e", "NVIDIA_VISIBLE_DEVICES=all")]
+)
+def test_what_hands_out_every_card_is_refused_before_anything_is_leased(
+    box: EngineBox, option: tuple[str, ...]
+) -> None:
+    done = box.aliquot(*box.line(*option, IMAGE, "true"))
+    assert done.returncode == 5
+    assert "[gives-every-gpu]" in done.stderr
+    assert option[-1] in done.stderr
+    assert box.items("leases", "--ended") == []
+
+
+def test_a_lease_taken_before_is_used_by_a_container(box: EngineBox) -> None:
+    lease = box.aliquot("lease", "--gpu", "2GiB", "-o", "name").stdout.strip()
+    words = ["run", "--lease", lease, "--inject", box.inject, "--", box.client, "run", *_NETLESS]
+    done = box.aliquot(*words, "--rm", IMAGE, "tenant", "nvml")
+    assert done.stdout.splitlines()[-1] == f"total {2 << 30}"
+    assert box.lease_ids() == [lease]
+    assert box.aliquot("release", lease).returncode == 0
