@@ -1,5 +1,5 @@
-/* The types of NVML that this library uses, written from its documented binary interface. A test
- * compares them with the real nvml.h where one is installed. */
+/* The types of NVML that this library uses, written from its documented binary interface. The tests read
+ * them through NVIDIA's own Python binding, which has its own declarations. */
 #ifndef SG_NVML_TYPES_H
 #define SG_NVML_TYPES_H
 

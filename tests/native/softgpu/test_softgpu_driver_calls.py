@@ -6,8 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.native.softgpu.machine import LIBRARIES, ROOT, Box
 
 
 def symbols(table: str) -> list[str]:
@@ -36,18 +35,20 @@ def symbols(table: str) -> list[str]:
         ("MIG-aaaa", []),
     ],
 )
-def test_cuda_visible_devices_selects_as_nvidia_documents_it(box, value, buses):
+def test_cuda_visible_devices_selects_as_nvidia_documents_it(
+    box: Box, value: str | None, buses: list[int]
+) -> None:
     for bus, digit in ((2, "b"), (3, "c"), (1, "a")):
         box.add_device(bus=bus, uuid=f"GPU-{digit * 8}-0000-0000-0000-000000000000")
     extra = {} if value is None else {"CUDA_VISIBLE_DEVICES": value}
     assert box.run("visible.py", **extra) == {"result": 0 if buses else 100, "buses": buses}
 
 
-def test_without_a_device_there_is_none(box):
+def test_without_a_device_there_is_none(box: Box) -> None:
     assert box.run("visible.py") == {"result": 100, "buses": []}
 
 
-def test_a_folder_that_is_not_a_whole_device_is_passed_over(box):
+def test_a_folder_that_is_not_a_whole_device_is_passed_over(box: Box) -> None:
     box.add_device(bus=9)
     (box.devices / "GPU-unfinished").mkdir()
     broken = box.add_device(bus=4)
@@ -55,7 +56,8 @@ def test_a_folder_that_is_not_a_whole_device_is_passed_over(box):
     assert box.run("visible.py")["buses"] == [9]
 
 
-def test_get_proc_address_gives_the_variant_of_the_version_asked_for(box, device):
+@pytest.mark.usefixtures("device")
+def test_get_proc_address_gives_the_variant_of_the_version_asked_for(box: Box) -> None:
     seen = box.run("proc_address.py")
     assert seen["wrong"] == []
     assert seen["unknown"] == [0, None, 1]
@@ -66,7 +68,8 @@ def test_get_proc_address_gives_the_variant_of_the_version_asked_for(box, device
 
 
 @pytest.mark.parametrize(("library", "table"), [("libcuda.so.1", "cuda"), ("libnvidia-ml.so.1", "nvml")])
-def test_no_function_crashes_on_zeros(box, device, library, table):
+@pytest.mark.usefixtures("device")
+def test_no_function_crashes_on_zeros(box: Box, library: str, table: str) -> None:
     names = symbols(table)
     process = box.start("null_arguments.py", library)
     out, errors = process.communicate("\n".join(names), timeout=60)
@@ -74,9 +77,10 @@ def test_no_function_crashes_on_zeros(box, device, library, table):
     assert f'"prepared": {len(names)}' in out
 
 
-def test_every_function_of_the_table_is_exported_and_no_other(box):
+@pytest.mark.usefixtures("box")
+def test_every_function_of_the_table_is_exported_and_no_other() -> None:
     for library, table in (("libcuda.so.1", "cuda"), ("libnvidia-ml.so.1", "nvml")):
-        path = ROOT / "src" / "aliquot" / "_native" / "softgpu" / library
+        path = LIBRARIES / library
         listed = subprocess.run(
             ["nm", "-D", "--defined-only", str(path)], capture_output=True, text=True, check=True
         ).stdout
@@ -84,20 +88,19 @@ def test_every_function_of_the_table_is_exported_and_no_other(box):
         assert exported == set(symbols(table))
 
 
-def test_an_unsupported_call_is_named_in_the_log_once(box, device):
+def test_an_unsupported_call_is_named_in_the_log_once(box: Box, device: Path) -> None:
     for _ in range(2):
         process = box.start("null_arguments.py", "libcuda.so.1")
         process.communicate("cuGraphCreate\ncuGraphCreate\ncuTexRefCreate", timeout=30)
     assert sorted(box.log(device)) == ["call cuGraphCreate", "call cuTexRefCreate"]
 
 
-def test_host_functions_run_in_order_apart_and_the_stream_waits_for_them(box, device):
+@pytest.mark.usefixtures("device")
+def test_host_functions_run_in_order_apart_and_the_stream_waits_for_them(box: Box) -> None:
     seen = box.run("callbacks.py")
     assert seen["busy"] is True
     assert seen["order"] == [1, 2]
     assert seen["other_thread"] is True
     assert seen["inside"] == [800]
-    elapsed = seen["elapsed"]
-    assert isinstance(elapsed, float)
-    assert 0 < elapsed < 20_000
+    assert 0 < seen["elapsed"] < 20_000
     assert seen["query"] == 0

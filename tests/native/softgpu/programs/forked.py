@@ -2,9 +2,9 @@
 
 import os
 import sys
+from ctypes import c_size_t
 
 from calls import allocate, answer, byref, context, cuda, fill
-from ctypes import c_size_t
 
 context()
 address = allocate(40 << 20)
@@ -18,6 +18,6 @@ if child == 0:
     os.write(pipe_write, repr(results).encode())
     sys.stdin.read()  # outlives the parent
     os._exit(0)
-results = os.read(pipe_read, 100).decode()
-answer(child=child, results=results, parent_still_works=allocate(1 << 20) is not None)
+told = os.read(pipe_read, 100).decode()
+answer(child=child, results=told, parent_still_works=allocate(1 << 20) is not None)
 sys.stdin.read()
