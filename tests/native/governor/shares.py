@@ -53,7 +53,7 @@ def build(folder: Path, *, sanitize: bool) -> Built:
     with (folder / "lock").open("w") as lock:  # pytest-xdist workers share the build
         fcntl.flock(lock, fcntl.LOCK_EX)
         flags = "ON" if sanitize else "OFF"
-        configure = ["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DALIQUOT_PARTS=governor"]
+        configure = ["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", "-DALIQUOT_PARTS=governor"]
         configure += [f"-DALIQUOT_NATIVE_OUTPUT={out}", f"-DALIQUOT_SANITIZE={flags}"]
         if not (folder / "build.ninja").exists():
             subprocess.run(configure, check=True, capture_output=True)

@@ -10,51 +10,51 @@ OOM, NOT_SUPPORTED, NOT_READY = 2, 801, 802
 cuda = ctypes.CDLL(os.environ["SHARE"] + "/lib/libcuda.so.1")
 
 
-def nvml_library():
+def nvml_library() -> ctypes.CDLL:
     return ctypes.CDLL(os.environ["SHARE"] + "/lib/libnvidia-ml.so.1")
 
 
-def say(value):
+def say(value: object) -> None:
     print(json.dumps(value), flush=True)
 
 
-def check(result):
+def check(result: int) -> None:
     assert result == 0, result
 
 
-def retain(device=0):
+def retain(device: int = 0) -> int:
     context = ctypes.c_void_p()
     result = cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
-    return result or cuda.cuCtxSetCurrent(context)
+    return int(result or cuda.cuCtxSetCurrent(context))
 
 
-def begin(device=0):
+def begin(device: int = 0) -> None:
     check(cuda.cuInit(0))
     check(retain(device))
 
 
-def alloc(size):
+def alloc(size: int) -> tuple[int, int]:
     """(result, pointer); the pointer's untouched value is 0x77."""
     pointer = ctypes.c_ulonglong(0x77)
     return cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(size)), pointer.value
 
 
-def free(pointer):
-    return cuda.cuMemFree_v2(ctypes.c_ulonglong(pointer))
+def free(pointer: int) -> int:
+    return int(cuda.cuMemFree_v2(ctypes.c_ulonglong(pointer)))
 
 
-def info():
+def info() -> tuple[int, int]:
     left, total = ctypes.c_size_t(), ctypes.c_size_t()
     check(cuda.cuMemGetInfo_v2(ctypes.byref(left), ctypes.byref(total)))
     return left.value, total.value
 
 
-def used():
+def used() -> int:
     left, total = info()
     return total - left
 
 
-def sentence(code=NOT_READY):
+def sentence(code: int = NOT_READY) -> str | None:
     text = ctypes.c_char_p()
     result = cuda.cuGetErrorString(code, ctypes.byref(text))
     return text.value.decode() if result == 0 and text.value else None

@@ -101,6 +101,16 @@ def _patched(path: Path, offset: int, value: bytes) -> None:
     path.chmod(0o444 if path.name == "limits" else 0o666)
 
 
+def _a_folder(share: ShareOnDisk) -> None:
+    share.limits.unlink()
+    share.limits.mkdir()
+
+
+def _a_pipe(share: ShareOnDisk) -> None:
+    share.limits.unlink()
+    os.mkfifo(share.limits, 0o444)
+
+
 def _become_the_driver(share: ShareOnDisk) -> None:
     driver = share.root / "driver" / "libcuda.so.1"
     driver.unlink()
@@ -126,11 +136,8 @@ HARM: dict[str, tuple[Harm, str]] = {
     "empty limits": (lambda share: os.truncate(share.limits, 0), "size is wrong"),
     "short limits": (lambda share: os.truncate(share.limits, 2000), "size is wrong"),
     "short ledger": (lambda share: os.truncate(share.ledger_path, 4096), "size is wrong"),
-    "limits that are a folder": (lambda share: (share.limits.unlink(), share.limits.mkdir()), "limits"),
-    "limits that are a pipe": (
-        lambda share: (share.limits.unlink(), os.mkfifo(share.limits, 0o444)),
-        "limits",
-    ),
+    "limits that are a folder": (_a_folder, "limits"),
+    "limits that are a pipe": (_a_pipe, "limits"),
     "wrong magic": (lambda share: _patched(share.limits, 0, b"X"), "first bytes"),
     "wrong ledger magic": (lambda share: _patched(share.ledger_path, 0, b"X"), "first bytes"),
     "wrong size in the head": (lambda share: _patched(share.limits, 12, b"\xff\xff\xff\x7f"), "another size"),

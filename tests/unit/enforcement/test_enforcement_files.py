@@ -1,0 +1,271 @@
+"""The share's files from Python's side: limits, ledger, and nonsense in either."""
+
+import fcntl
+import os
+import random
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.native.governor.shares import ROOT, UUIDS, a_lease, some_gpus
+
+from aliquot.enforcement import (
+    abi,
+    achievable_isolation,
+    create_ledger,
+    governor_folder,
+    read_ledger,
+    write_limits,
+)
+from aliquot.model import GIB, AliquotError, Bytes, GpuUuid, Isolation, LeaseId, Reason, Share, Thousandths
+
+GOLDEN = Path(__file__).with_name("golden")
+LEASE = replace(a_lease({UUIDS[0]: 5 * GIB, UUIDS[3]: None}), id=LeaseId("k7wpq"))
+
+
+def _bytes_of(make: Callable[[Path], None], folder: Path) -> bytes:
+    path = folder / "file"
+    make(path)
+    return path.read_bytes()
+
+
+def test_limits_are_these_bytes(tmp_path: Path) -> None:
+    """A change here is a change of what every running tenant and older governor reads."""
+    made = _bytes_of(lambda path: write_limits(path, lease=LEASE, gpus=some_gpus(300 << 20)), tmp_path)
+    assert made.hex() == (GOLDEN / "limits.hex").read_text().strip()
+
+
+def test_a_new_ledger_is_these_bytes(tmp_path: Path) -> None:
+    made = _bytes_of(lambda path: create_ledger(path, devices=2), tmp_path)
+    assert made[:64].hex() == (GOLDEN / "ledger-head.hex").read_text().strip()
+    assert len(made) == 115_776
+    assert not any(made[64:])
+
+
+def test_the_generated_files_are_fresh() -> None:
+    done = subprocess.run(
+        [sys.executable, "tools/generate_abi.py", "--check"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_c_reads_the_golden_bytes_as_they_were_meant(tmp_path: Path) -> None:
+    limits, ledger = tmp_path / "limits", tmp_path / "ledger"
+    limits.write_bytes(bytes.fromhex((GOLDEN / "limits.hex").read_text()))
+    create_ledger(ledger, devices=2)
+    source = tmp_path / "read.c"
+    source.write_text(
+        """
+#include <stdio.h>
+#include "aliquot_abi.h"
+int main(int count, char **arguments) {
+  static aliquot_limits l; static aliquot_ledger g; (void)count;
+  FILE *f = fopen(arguments[1], "rb"), *h = fopen(arguments[2], "rb");
+  if (fread(&l, sizeof l, 1, f) != 1 || fgetc(f) != EOF) return 1;
+  if (fread(&g, sizeof g, 1, h) != 1 || fgetc(h) != EOF) return 2;
+  printf("%.8s %u %u %u %u %s %u %u", l.magic, l.version, l.size, l.minimum_reader, l.sequence, l.lease,
+         l.device_count, l.flags);
+  for (unsigned d = 0; d < 3; d++)
+    printf("|%s %llu %llu %u %u", l.devices[d].uuid, (unsigned long long)l.devices[d].memory,
+           (unsigned long long)l.devices[d].context_bytes, l.devices[d].compute, l.devices[d].flags);
+  printf("|%.8s %u %u %u %u %u %u", g.magic, g.version, g.size, g.minimum_reader, g.slot_count,
+         g.device_count, g.high_water);
+  return 0; }
+"""
+    )
+    program = tmp_path / "read"
+    subprocess.run(["cc", "-Wall", "-Werror", f"-I{ROOT / 'native/abi'}", source, "-o", program], check=True)
+    said = subprocess.run([program, limits, ledger], check=True, capture_output=True, text=True).stdout
+    assert said.split("|") == [
+        "ALQLIMIT 1 2112 1 0 k7wpq 2 0",
+        f"{UUIDS[0]} {5 * GIB} {300 << 20} 250 0",
+        f"{UUIDS[3]} {2**64 - 1} {300 << 20} 250 0",
+        " 0 0 0 0",
+        "ALQLEDGR 1 115776 1 256 2 0",
+    ]
+
+
+def test_modes_do_not_depend_on_the_umask(tmp_path: Path) -> None:
+    for umask in (0o077, 0o000):
+        before = os.umask(umask)
+        try:
+            write_limits(tmp_path / f"limits{umask}", lease=LEASE, gpus={})
+            create_ledger(tmp_path / f"ledger{umask}", devices=1)
+        finally:
+            os.umask(before)
+        assert (tmp_path / f"limits{umask}").stat().st_mode & 0o7777 == 0o444
+        assert (tmp_path / f"ledger{umask}").stat().st_mode & 0o7777 == 0o666
+
+
+def test_a_change_keeps_the_inode_the_mode_and_an_even_sequence(tmp_path: Path) -> None:
+    path = tmp_path / "limits"
+    write_limits(path, lease=LEASE, gpus={})
+    before = path.stat()
+    smaller = replace(LEASE, shares=(replace(LEASE.shares[0], memory=Bytes(GIB)), LEASE.shares[1]))
+    write_limits(path, lease=smaller, gpus=some_gpus(7))
+    after, content = path.stat(), path.read_bytes()
+    assert (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)
+    assert struct.unpack_from("<I", content, abi.Limits.SEQUENCE.offset) == (2,)
+    fresh = _bytes_of(lambda new: write_limits(new, lease=smaller, gpus=some_gpus(7)), tmp_path)
+    assert content[64:] == fresh[64:]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(LEASE, id=LeaseId("zzzzz")),
+        replace(LEASE, shares=LEASE.shares[:1]),
+        replace(LEASE, shares=LEASE.shares[::-1]),
+    ],
+)
+def test_the_limits_of_another_lease_are_not_overwritten(tmp_path: Path, other: object) -> None:
+    path = tmp_path / "limits"
+    write_limits(path, lease=LEASE, gpus={})
+    before = path.read_bytes()
+    with pytest.raises(AliquotError, match="another lease"):
+        write_limits(path, lease=other, gpus={})  # type: ignore[arg-type]
+    assert path.read_bytes() == before
+    assert path.stat().st_mode & 0o777 == 0o444
+
+
+def test_too_many_devices_are_refused(tmp_path: Path) -> None:
+    shares = tuple(Share(GpuUuid(f"GPU-{n}"), Bytes(1), Thousandths(1)) for n in range(17))
+    with pytest.raises(AliquotError, match="17 GPUs"):
+        write_limits(tmp_path / "limits", lease=replace(LEASE, shares=shares), gpus={})
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    makers: tuple[Callable[[Path], None], ...] = (
+        lambda path: write_limits(path, lease=LEASE, gpus={}),
+        lambda path: create_ledger(path, devices=1),
+    )
+    for make in makers:
+        with pytest.raises(AliquotError) as caught:
+            make(tmp_path / "missing" / "file")
+        assert caught.value.reason is Reason.FILES_UNWRITABLE
+        assert "missing" in caught.value.message
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists() or os.geteuid() != 0, reason="mounts a small tmpfs")
+def test_a_full_folder_leaves_nothing_behind(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=16k", "none", small], capture_output=True
+    ).returncode:
+        pytest.skip("mount is not allowed here")
+    try:
+        with pytest.raises(AliquotError, match="No space"):
+            create_ledger(small / "ledger", devices=1)
+        assert list(small.iterdir()) == []
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def test_a_ledger_that_exists_stays(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    create_ledger(path, devices=2)
+    inode = path.stat().st_ino
+    create_ledger(path, devices=2)
+    assert path.stat().st_ino == inode
+
+
+def test_a_missing_ledger_is_none(tmp_path: Path) -> None:
+    assert read_ledger(tmp_path / "ledger") is None
+
+
+def _slot(path: Path, index: int, *, pid: int, used: int, integral: float = 0.0, changed: int = 0) -> int:
+    base = abi.Ledger.SLOTS.offset + index * abi.Slot.RECORD_SIZE
+    with path.open("r+b") as file:
+        for field, value in (
+            (abi.Slot.PID, pid),
+            (abi.Slot.USED, used),
+            (abi.Slot.BYTE_SECONDS, integral),
+            (abi.Slot.CHANGED, changed),
+        ):
+            file.seek(base + field.offset)
+            file.write(struct.pack(field.code, value))
+    return base
+
+
+def test_use_is_the_sum_of_live_slots_and_byte_seconds_run_on(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    create_ledger(path, devices=1)
+    begun = time.monotonic_ns()
+    base = _slot(path, 3, pid=100, used=1000, integral=5.0, changed=begun - 10**9)
+    _slot(path, 200, pid=101, used=50, integral=2.0, changed=begun - 10**9)
+    descriptor = os.open(path, os.O_RDWR)
+    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, base, 1, 0))
+    try:
+        ledger = read_ledger(path)
+        late = (time.monotonic_ns() - begun) / 1e9
+    finally:
+        os.close(descriptor)
+    assert ledger is not None
+    assert [(slot.pid, slot.alive, slot.used) for slot in ledger.slots] == [
+        (100, True, (1000,)),
+        (101, False, (50,)),
+    ]
+    assert ledger.devices[0].used == 1000
+    assert 1057.0 <= ledger.devices[0].byte_seconds <= 1057.0 + 1050 * late
+    after = read_ledger(path)
+    assert after is not None
+    assert after.devices[0].used == 0, "the lock went with its holder"
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    size=st.integers(0, abi.Ledger.RECORD_SIZE + 100),
+    devices=st.none() | st.integers(1, 16),
+)
+def test_nonsense_is_clamped_and_never_raises(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, size: int, devices: int | None
+) -> None:
+    path = tmp_path_factory.mktemp("nonsense") / "ledger"
+    path.write_bytes(random.Random(seed).randbytes(size))
+    ledger = read_ledger(path, devices=devices)
+    path.unlink()
+    assert ledger is not None
+    assert len(ledger.devices) <= 16
+    assert devices is None or len(ledger.devices) == devices
+    for device in ledger.devices:
+        assert 0 <= device.used <= 1 << 50
+        assert 0 <= device.peak <= 1 << 50
+        assert 0 <= device.byte_seconds <= 1e24
+        assert 0 <= device.denied < 1 << 63
+    assert not any(slot.alive for slot in ledger.slots)
+
+
+def test_a_pipe_in_the_ledger_s_place_does_not_hang(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "ledger")
+    assert read_ledger(tmp_path / "ledger") is None
+
+
+def test_the_governor_s_folder_must_hold_both_libraries(tmp_path: Path) -> None:
+    (tmp_path / "libcuda.so.1").touch()
+    with pytest.raises(AliquotError, match=r"libnvidia-ml\.so\.1 not found") as caught:
+        governor_folder(tmp_path)
+    assert caught.value.reason is Reason.GOVERNOR_MISSING
+    (tmp_path / "libnvidia-ml.so.1").touch()
+    assert governor_folder(tmp_path) == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("whole", "container", "isolation"),
+    [
+        (False, False, Isolation.ADVISORY),
+        (True, False, Isolation.ADVISORY),
+        (False, True, Isolation.SOFT),
+        (True, True, Isolation.FIRM),
+    ],
+)
+def test_isolation_is_what_truly_holds(whole: bool, container: bool, isolation: Isolation) -> None:
+    assert achievable_isolation(whole=whole, container=container) is isolation
