@@ -3,4 +3,8 @@
 from calls import Nvml, answer
 
 nvml = Nvml()
-answer(used=nvml.used(), processes={str(pid): used for pid, used in nvml.processes().items()})
+answer(
+    used=nvml.used(),
+    processes={str(pid): used for pid, used in nvml.processes().items()},
+    utilisation=nvml.utilisation(),
+)

@@ -1,0 +1,38 @@
+"""Code and launches that are wrong: what a program is told, and what of it stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.native.softgpu.machine import Box
+
+ILLEGAL_ADDRESS = 700
+
+
+def test_a_fault_shows_after_the_launch_and_ends_its_context_only(box: Box, device: Path) -> None:
+    seen = box.run("faults.py")
+    assert seen["stored"] is True
+    assert seen["unmapped"] == [0, ILLEGAL_ADDRESS, ILLEGAL_ADDRESS]
+    assert seen["other_context"] == [0, ILLEGAL_ADDRESS, ILLEGAL_ADDRESS]
+    assert seen["misaligned_or_outside"] is True
+    assert seen["healthy_after"] == 0
+    assert box.log(device) == ["image ELF"]
+
+
+@pytest.mark.usefixtures("device")
+def test_code_that_cannot_run_is_refused_with_a_reason(box: Box) -> None:
+    seen = box.run("faults.py")
+    assert (seen["bad_ptx"], seen["message"]) == (218, True)
+    assert seen["newer"] == 218
+    assert "higher than default SM version" in seen["newer_message"]
+    assert (seen["not_ptx"], seen["empty"], seen["elf"]) == (200, 200, 209)
+    assert seen["no_such_function"] == 500
+
+
+@pytest.mark.usefixtures("device")
+def test_a_launch_that_cannot_be_is_refused(box: Box) -> None:
+    seen = box.run("faults.py")
+    assert (seen["too_many_threads"], seen["enough_threads"]) == (701, 0)
+    assert (seen["block_too_large"], seen["empty_grid"]) == (1, 1)
+    assert (seen["no_parameters"], seen["too_much_shared"]) == (1, 1)
