@@ -1,0 +1,111 @@
+/* What a call through the governor costs over the same call straight into the driver, in turns, so
+ * that a machine that slows down slows both.
+ *
+ *   governor_calls DRIVER GOVERNOR    prints one line a figure: name, then the median over all
+ *                                     rounds of (through - straight), in nanoseconds a call
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { ROUNDS = 101, CALLS = 200000, PAIRS = 20000 };
+
+typedef int query(void *);
+typedef int launch(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+typedef int take(unsigned long long *, size_t);
+typedef int give(unsigned long long);
+
+static volatile int sink;
+
+static double now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+}
+
+static void *symbol(void *library, const char *name)
+{
+    void *found = dlsym(library, name);
+    if (found == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(1);
+    }
+    return found;
+}
+
+static double query_ns(void *function)
+{
+    query *call = (query *)function;
+    double begun = now_ns();
+    for (int at = 0; at < CALLS; at++)
+        sink = call(NULL);
+    return (now_ns() - begun) / CALLS;
+}
+
+static double launch_ns(void *function)
+{
+    launch *call = (launch *)function;
+    double begun = now_ns();
+    for (int at = 0; at < CALLS; at++)
+        sink = call(NULL, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);
+    return (now_ns() - begun) / CALLS;
+}
+
+static give *give_now;
+
+static double pair_ns(void *function)
+{
+    take *call = (take *)function;
+    double begun = now_ns();
+    for (int at = 0; at < PAIRS; at++) {
+        unsigned long long pointer = 0;
+        sink = call(&pointer, 4096);
+        sink = give_now(pointer);
+    }
+    return (now_ns() - begun) / PAIRS;
+}
+
+static int ascending(const void *left, const void *right)
+{
+    double difference = *(const double *)left - *(const double *)right;
+    return (difference > 0) - (difference < 0);
+}
+
+static void compare(const char *what, const char *name, double (*measure)(void *), void *driver, void *governor)
+{
+    double added[ROUNDS];
+    for (int round = 0; round < ROUNDS; round++) {
+        give_now = (give *)symbol(driver, "cuMemFree_v2");
+        double straight = measure(symbol(driver, name));
+        give_now = (give *)symbol(governor, "cuMemFree_v2");
+        added[round] = measure(symbol(governor, name)) - straight;
+    }
+    qsort(added, ROUNDS, sizeof *added, ascending);
+    printf("%s\t%.3f\n", what, added[ROUNDS / 2]);
+}
+
+int main(int count, char **arguments)
+{
+    void *driver = count == 3 ? dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *governor = driver != NULL ? dlopen(arguments[2], RTLD_NOW | RTLD_LOCAL) : NULL;
+    unsigned long long pointer, before = 0;
+    if (governor == NULL) {
+        fprintf(stderr, "%s\n", count == 3 ? dlerror() : "usage: governor_calls DRIVER GOVERNOR");
+        return 1;
+    }
+    /* The limiter is there and holds: else the figures below would be of nothing. */
+    if (((int (*)(unsigned))symbol(governor, "cuInit"))(0) != 0 ||
+        ((take *)symbol(governor, "cuMemAlloc_v2"))(&pointer, 4096) != 0 ||
+        ((give *)symbol(governor, "cuMemFree_v2"))(pointer) != 0 ||
+        ((take *)symbol(governor, "cuMemAlloc_v2"))(&before, 1ull << 40) != 2) {
+        fprintf(stderr, "the governor does not hold its limit\n");
+        return 1;
+    }
+    compare("query", "cuStreamQuery", query_ns, driver, governor);
+    compare("launch", "cuLaunchKernel", launch_ns, driver, governor);
+    compare("pair", "cuMemAlloc_v2", pair_ns, driver, governor);
+    return 0;
+}
