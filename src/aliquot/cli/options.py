@@ -62,6 +62,8 @@ class Moment(_Nanoseconds):
             self.fail(f"{value!r} is no time; write 2026-11-30 or 2026-11-30T12:00", param, ctx)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
+        if not 1970 <= moment.year <= 2200:  # what the book's 64 bits of nanoseconds can hold
+            self.fail(f"{value!r} is no time from 1970 to 2200", param, ctx)
         return int(moment.timestamp()) * 1_000_000_000
 
 

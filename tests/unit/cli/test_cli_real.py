@@ -12,17 +12,17 @@ Aliquot = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def one_t4(aliquot: Aliquot) -> str:
+def one_t4(typed: Aliquot) -> str:
     """The UUID of the machine's only GPU."""
-    made = aliquot("softgpu", "create", "T4", "-q")
+    made = typed("softgpu", "create", "T4", "-q")
     assert made.returncode == 0, made.stderr
     return made.stdout.strip()
 
 
-def test_a_machine_without_a_gpu_says_so_and_lists_nothing(aliquot: Aliquot) -> None:
-    done = aliquot("gpus", "-l", "vendor=software")
+def test_a_machine_without_a_gpu_says_so_and_lists_nothing(typed: Aliquot) -> None:
+    done = typed("gpus", "-l", "vendor=software")
     assert (done.returncode, done.stdout) == (0, "")
-    assert json.loads(aliquot("softgpu", "list", "-o", "json").stdout)["items"] == []
+    assert json.loads(typed("softgpu", "list", "-o", "json").stdout)["items"] == []
 
 
 def test_a_software_gpu_is_found_in_every_shell_until_removed(aliquot: Aliquot, one_t4: str) -> None:
@@ -56,21 +56,44 @@ def test_a_lease_is_listed_shown_and_given_back(aliquot: Aliquot, one_t4: str) -
     assert aliquot("release", lease).returncode == 3
 
 
-def test_every_form_of_a_lease_is_printed_alone_or_together(aliquot: Aliquot, one_t4: str) -> None:
+def test_releasing_goes_on_after_one_that_is_not_there(typed: Aliquot, one_t4: str) -> None:
     assert one_t4
-    everything = aliquot("lease", "--gpu", "1GiB").stdout
+    ids = [typed("lease", "--gpu", "1GiB", "-o", "name").stdout.strip() for _ in range(2)]
+    done = typed("release", ids[0], "nobody-has-this", ids[1])
+    assert done.returncode == 3
+    assert "nobody-has-this" in done.stderr
+    assert [line.split()[1] for line in done.stderr.splitlines() if line.startswith("released")] == ids
+    assert typed("leases", "-q").stdout == ""
+
+
+def test_lists_that_show_shares_say_that_compute_is_not_held(typed: Aliquot, one_t4: str) -> None:
+    note = "compute: reserved, not held yet"
+    assert note not in typed("gpus").stderr
+    whole = typed("lease", "--gpu", "T4", "-o", "name").stdout.strip()
+    assert note not in typed("leases").stderr
+    assert typed("release", whole).returncode == 0
+    assert typed("lease", "--gpu", "1GiB").returncode == 0
+    for noun in ("gpus", "leases"):
+        assert note in typed(noun).stderr
+        assert typed(noun, "-o", "json").stderr == ""
+    assert note in typed("show", one_t4).stdout
+
+
+def test_every_form_of_a_lease_is_printed_alone_or_together(typed: Aliquot, one_t4: str) -> None:
+    assert one_t4
+    everything = typed("lease", "--gpu", "1GiB").stdout
     for title in ("environment", "docker", "podman", "compose", "reserved, not held yet"):
         assert title in everything
     lease = everything.split()[0]
-    assert aliquot("leases", "-q").stdout.split() == [lease]
-    environment = aliquot("lease", "--gpu", "1GiB", "-o", "env").stdout
+    assert typed("leases", "-q").stdout.split() == [lease]
+    environment = typed("lease", "--gpu", "1GiB", "-o", "env").stdout
     shell = subprocess.run(
         ["sh", "-ec", f"{environment}\nenv"], capture_output=True, text=True, check=True, timeout=30
     )
     assert "LD_LIBRARY_PATH=" in shell.stdout
-    compose = aliquot("lease", "--gpu", "1GiB", "-o", "compose").stdout
+    compose = typed("lease", "--gpu", "1GiB", "-o", "compose").stdout
     assert set(yaml.safe_load(compose)) >= {"environment", "labels", "volumes"}
-    options = aliquot("lease", "--gpu", "1GiB", "-o", "docker").stdout
+    options = typed("lease", "--gpu", "1GiB", "-o", "docker").stdout
     assert len(options.splitlines()) == 1
     words = subprocess.run(
         ["sh", "-c", f"printf '%s\\n' {options.strip()} IMAGE"], capture_output=True, text=True, check=True
@@ -112,28 +135,30 @@ def test_a_command_that_is_not_there_is_127(aliquot: Aliquot, one_t4: str) -> No
     assert "Traceback" not in done.stderr
 
 
-def test_the_second_sixty_percent_is_refused_with_who_holds_what(aliquot: Aliquot, one_t4: str) -> None:
+def test_the_second_sixty_percent_is_refused_with_who_holds_what(
+    aliquot: Aliquot, typed: Aliquot, one_t4: str
+) -> None:
     assert one_t4
-    lease = aliquot("lease", "--gpu", "60%", "-o", "name").stdout.strip()
+    lease = typed("lease", "--gpu", "60%", "-o", "name").stdout.strip()
     refused = aliquot("run", "--gpu", "60%", "--", "true")
     assert refused.returncode == 4
     assert "[no-room]" in refused.stderr.splitlines()[0]
     assert lease in refused.stderr
     assert "  try   aliquot " in refused.stderr
 
-    why = aliquot("why", "60%")
+    why = typed("why", "60%")
     assert why.returncode == 4
     assert lease in why.stdout
-    document = json.loads(aliquot("why", "60%", "-o", "json").stdout)
+    document = json.loads(typed("why", "60%", "-o", "json").stdout)
     assert document["fits"] is False
     assert [holder["id"] for holder in document["holders"]] == [lease]
     assert document["considered"][0]["shortComputeThousandths"] == 200
 
 
-def test_what_never_fits_is_5_everywhere(aliquot: Aliquot, one_t4: str) -> None:
+def test_what_never_fits_is_5_everywhere(aliquot: Aliquot, typed: Aliquot, one_t4: str) -> None:
     assert one_t4
     for line in ("why 500GiB", "plan 500GiB", "lease --gpu 500GiB", "run --gpu 500GiB -- true"):
-        done = aliquot(*line.split())
+        done = (aliquot if line.startswith("run") else typed)(*line.split())
         assert done.returncode == 5, line
         assert "500GiB" in done.stdout + done.stderr
 
@@ -147,35 +172,35 @@ def test_without_any_gpu_run_names_the_software_gpu(aliquot: Aliquot) -> None:
     assert "aliquot softgpu create T4" in done.stderr
 
 
-def test_a_plan_is_a_file_that_is_read_back(aliquot: Aliquot, one_t4: str, tmp_path: Path) -> None:
+def test_a_plan_is_a_file_that_is_read_back(
+    aliquot: Aliquot, typed: Aliquot, one_t4: str, tmp_path: Path
+) -> None:
     assert one_t4
     file = tmp_path / "ask.yaml"
-    file.write_text(
-        aliquot("plan", " 2 x T4 : 0.5GiB @ 1/8, 512MiB ", "--policy", "cap", "-o", "yaml").stdout
-    )
-    normal = aliquot("plan", "-f", str(file), "-o", "name").stdout.strip()
+    file.write_text(typed("plan", " 2 x T4 : 0.5GiB @ 1/8, 512MiB ", "--policy", "cap", "-o", "yaml").stdout)
+    normal = typed("plan", "-f", str(file), "-o", "name").stdout.strip()
     assert normal == "2xT4:512MiB@12.5%,512MiB"
     assert yaml.safe_load(file.read_text())["spec"]["policy"] == "cap"
     from_stdin = aliquot("plan", "-f", "-", "-o", "yaml", stdin=file.read_text())
     assert from_stdin.stdout == file.read_text()
-    assert "reserved, not held yet" in aliquot("plan", "-f", str(file)).stdout
+    assert "reserved, not held yet" in typed("plan", "-f", str(file)).stdout
 
 
-def test_usage_adds_up_to_the_card(aliquot: Aliquot, one_t4: str) -> None:
+def test_usage_adds_up_to_the_card(aliquot: Aliquot, typed: Aliquot, one_t4: str) -> None:
     assert aliquot("run", "-q", "--gpu", "1/4", "--", "true").returncode == 0
     for by in ("lease", "command", "user"):
-        report = json.loads(aliquot("usage", "--by", by, "-o", "json").stdout)
+        report = json.loads(typed("usage", "--by", by, "-o", "json").stdout)
         assert (report["kind"], len(report["items"])) == ("UsageList", 1)
         card = next(card for card in report["coverage"] if card["gpu"] == one_t4)
         leased = card["leasedByteSeconds"] + card["unleasedByteSeconds"]
         assert leased == pytest.approx(card["cardByteSeconds"], rel=1e-12)
         assert card["leasedComputeSeconds"] > 0
-    assert aliquot("usage", "--since", "1h").returncode == 0
+    assert typed("usage", "--since", "1h").returncode == 0
 
 
-def test_doctor_gives_a_line_a_check_and_7_for_a_fault(aliquot: Aliquot, one_t4: str) -> None:
+def test_doctor_gives_a_line_a_check_and_7_for_a_fault(typed: Aliquot, one_t4: str) -> None:
     assert one_t4
-    done = aliquot("doctor", "-o", "json")
+    done = typed("doctor", "-o", "json")
     items = json.loads(done.stdout.split("\n{\n")[0])["items"]
     failed = [item["name"] for item in items if item["ok"] is False]
     assert done.returncode == (7 if failed else 0)

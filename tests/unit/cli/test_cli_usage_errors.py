@@ -64,6 +64,8 @@ def test_a_mistake_is_answered_with_the_line_that_was_meant(
         ("run --lease a --name b -- true", "belong to a new lease"),
         ("leases --since yesterday", "is no span of time"),
         ("leases --since 2026-13-01", "is no time; write 2026-11-30"),
+        ("leases --since 0001-01-01", "is no time from 1970 to 2200"),
+        ("usage --until 9999-12-31", "is no time from 1970 to 2200"),
         ("usage --since 1h --until 2h", "--since lies after --until"),
         ("usage --by team", "is not one of"),
         ("softgpu create 2y4", "is not [Nx]PROFILE"),

@@ -23,11 +23,14 @@ from aliquot.cli.program import command as declare
 def command(choice: Choice, ended: bool, everything: bool, since: int | None) -> None:
     """A lease whose holder is gone is given back before the list is made."""
     from aliquot.cli.output.choices import show_list
-    from aliquot.cli.views.leases import LEASES, lease_rows
+    from aliquot.cli.output.streams import say
+    from aliquot.cli.views.leases import LEASES, compute_note, lease_rows
 
     with this_machine() as machine:
         leases = machine.leases(ended=ended or everything, since=since)
         snapshot = machine.look()
     if ended and not everything:
         leases = tuple(lease for lease in leases if not lease.state.live)
-    show_list(LEASES, lease_rows(leases, snapshot), choice)
+    shown = show_list(LEASES, lease_rows(leases, snapshot), choice)
+    if choice.for_people and (note := compute_note(row.lease for row in shown)):
+        say(note)

@@ -26,7 +26,8 @@ from aliquot.cli.program import command as declare
 @click.option("--until", type=Moment(), metavar="WHEN", help="The same; default: now.")
 @list_options
 def command(choice: Choice, by: str, since: int | None, until: int | None) -> None:
-    """Memory and compute apart. Below them the cards: leased plus unleased is exactly the card."""
+    """Memory (GIB-H) and compute (GPU-H, as reserved) apart. Below them the cards: leased plus
+    unleased is exactly the card."""
     from aliquot.cli.output.choices import show_list
     from aliquot.cli.output.durations import format_time
     from aliquot.cli.program import usage_error

@@ -82,6 +82,12 @@ def compute_text(lease: Lease) -> str:
     return shares if not lease.governed else f"{shares} {COMPUTE_NOT_HELD}"
 
 
+def compute_note(leases: Iterable[Lease]) -> str | None:
+    """What is said below a list that shows shares; ``None`` where none of them is a part of a GPU."""
+    parts = any(lease.governed and lease.state.live for lease in leases)
+    return f"compute: {COMPUTE_NOT_HELD}" if parts else None
+
+
 def share_text(share: Share, row: LeaseRow) -> str:
     """``gpu0 10GiB 25%``."""
     size = "whole" if share.whole else f"{format_bytes(share.memory)} {format_compute(share.compute)}"
