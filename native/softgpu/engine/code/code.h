@@ -1,0 +1,128 @@
+/* What lowering makes and the machine runs: a flat array of fixed-size instructions for the
+ * whole module, and for each function its frame.
+ *
+ * A register is a column of 32 lanes: 4 bytes a lane for types up to 32 bits (narrower values
+ * are kept zero-extended), 8 for 64 bits; a predicate is one 32-bit mask. An operand is the
+ * byte offset of its column, with bit 0 choosing where from: the warp's frame (0) or the
+ * function's constants (1), which are splat once, when the module is made, and shared by
+ * every warp. So no handler decodes operands. */
+#ifndef SG_CODE_CODE_H
+#define SG_CODE_CODE_H
+
+#include "../ptx/ir.h"
+
+enum { LANES = 32 };
+
+typedef struct sg_warp sg_warp;
+typedef struct sg_insn sg_insn;
+typedef void sg_handler(sg_warp *warp, const sg_insn *insn);
+
+/* Where an effective address comes from. */
+enum { ADDRESS_WIDE, ADDRESS_NARROW, ADDRESS_ABSOLUTE, ADDRESS_FRAME };
+/* What it is an address in. */
+enum { SPACE_GLOBAL, SPACE_GENERIC, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM };
+
+struct sg_insn {
+    sg_handler *run;
+    int64_t immediate;
+    uint32_t operand[8];
+    int32_t target;   /* branches: relative, in instructions */
+    uint8_t mode;     /* ADDRESS_* */
+    uint8_t space;    /* SPACE_* */
+    uint8_t count;    /* components of a vector access */
+    uint8_t round;    /* sg_word of a rounding mode; 0: to nearest even */
+    uint8_t flags;    /* the handler's own */
+    uint8_t variant;  /* the handler's own: an operator, a type */
+    uint16_t handler; /* sg_handler_id */
+};
+
+/* ---- handlers ---- */
+
+typedef enum {
+#define HANDLER(name) H_##name,
+#include "handlers.def"
+#undef HANDLER
+    HANDLER_COUNT
+} sg_handler_id;
+
+/* The set compiled for the best instruction set that this processor has. */
+sg_handler *const *sg_handlers(void);
+
+/* ---- functions and modules ---- */
+
+typedef struct {
+    size_t from, to, size; /* local memory of the caller and of the callee, in bytes */
+} sg_copy;
+
+/* One call in the text: which bytes go in and which come back. */
+typedef struct {
+    uint32_t callee; /* index of the function; for indirect calls read from a register */
+    sg_copy *arguments;
+    size_t argument_count;
+    sg_copy *returns;
+    size_t return_count;
+} sg_call;
+
+/* A constant whose value is known when variables are bound: `splat` is its column. */
+typedef struct {
+    uint32_t column;
+    unsigned width; /* bytes a lane: 4 or 8 */
+    const sg_variable_ir *variable;
+    int64_t addend;
+} sg_binding;
+
+typedef struct {
+    const sg_function *function;
+    uint32_t first;          /* index of its first instruction */
+    uint32_t frame_bytes;    /* registers */
+    uint32_t local_bytes;    /* .local and .param variables, per thread */
+    unsigned char *constants;
+    size_t constant_bytes;
+    sg_binding *bindings;
+    size_t binding_count;
+    uint32_t pressure;       /* 32-bit registers at most alive, an estimate */
+} sg_code;
+
+struct sg_kernel {
+    const sg_module *module;
+    const sg_code *code;
+    uint32_t static_shared;     /* without .extern arrays */
+    uint32_t dynamic_alignment; /* of the .extern arrays it reaches */
+    uint32_t local_bytes;       /* deepest chain of calls, or `recursive` */
+    bool recursive;
+    size_t parameter_bytes;
+};
+
+struct sg_module {
+    sg_chunk *chunks; /* everything below lies in these */
+    sg_ir *ir;
+    sg_insn *insns;
+    int *lines;          /* of the PTX text, one for each insn */
+    size_t insn_count;
+    sg_code *codes;      /* one for each function of `ir` */
+    sg_call *calls;
+    size_t call_count;
+    const char **messages; /* named by `immediate` of H_unsupported */
+    size_t message_count;
+    sg_kernel *kernels;
+    size_t kernel_count;
+    sg_variable_ir **variables; /* .global and .const */
+    size_t variable_count;
+};
+
+/* ---- addresses that the engine gives out ----
+ *
+ * Generic addresses below 4 GiB are the engine's windows; device memory lies above. A
+ * thread's local memory has the same addresses in every thread, as on a card. */
+#define SG_SHARED_WINDOW ((uint64_t)0x01000000)
+#define SG_LOCAL_WINDOW ((uint64_t)0x02000000)
+#define SG_PARAM_WINDOW ((uint64_t)0x04000000)
+#define SG_GRID_WINDOW ((uint64_t)0x05000000)
+#define SG_CODE_WINDOW ((uint64_t)0x06000000)
+#define SG_WINDOW_BYTES ((uint64_t)0x01000000)
+/* Function i has the address SG_CODE_WINDOW + 16 * i. */
+
+/* Lowers every defined function; escapes through `compiler`. */
+void sg_lower(sg_compiler *compiler, sg_module *module);
+
+#endif

@@ -1,0 +1,97 @@
+#include "forms.h"
+
+#include "lower.h"
+
+#include <string.h>
+
+static const sg_form forms[] = {
+#define FORM(opcode, words, operands, lowering, handler) {opcode, words, operands, sg_lower_##lowering, H_##handler},
+#include "forms.def"
+#undef FORM
+};
+
+/* Opcodes of the PTX ISA that the table does not run yet: with these the answer is "not
+ * supported", with any other name "no PTX". */
+static const char *const known[] = {
+    "mma", "wmma", "wgmma", "ldmatrix", "stmatrix", "movmatrix", "tex", "tld4", "txq", "suld", "sust", "sured", "suq",
+    "cp", "mbarrier", "multimem", "tensormap", "setmaxnreg", "griddepcontrol", "createpolicy", "discard", "applypriority",
+    "mapa", "getctarank", "istypep", "alloca", "stacksave", "stackrestore", "szext", "vadd", "vsub", "vabsdiff", "vmin",
+    "vmax", "vshl", "vshr", "vmad", "vset", "vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2", "vadd4",
+    "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4", "tcgen05", "st", "ld", "clusterlaunchcontrol", "spadd"};
+
+static bool is_alternative(const char *item, size_t length, const char *word) {
+    size_t wanted = strlen(word);
+    for (const char *end = item + length; item < end;) {
+        const char *bar = memchr(item, '|', (size_t)(end - item));
+        const char *stop = bar ? bar : end;
+        if ((size_t)(stop - item) == wanted && !memcmp(item, word, wanted))
+            return true;
+        item = stop + 1;
+    }
+    return false;
+}
+
+static bool words_match(const char *pattern, const sg_instruction *instruction) {
+    size_t at = 0;
+    while (*pattern) {
+        size_t length = strcspn(pattern, " ");
+        bool optional = length && pattern[length - 1] == '?';
+        size_t item = optional ? length - 1 : length;
+        if (at < instruction->word_count && is_alternative(pattern, item, sg_words[instruction->words[at]].text))
+            at++;
+        else if (!optional && length)
+            return false;
+        pattern += length;
+        pattern += strspn(pattern, " ");
+    }
+    return at == instruction->word_count;
+}
+
+static void read_word(sg_attributes *attributes, sg_word word) {
+    switch (sg_words[word].kind) {
+    case KIND_ROUND: attributes->round = word; return;
+    case KIND_SPACE: attributes->space = word; return;
+    case KIND_COMPARE: attributes->compare = word; return;
+    case KIND_OPERATOR: attributes->operation = word; return;
+    case KIND_VECTOR: attributes->vector = sg_words[word].bits; return;
+    default: break;
+    }
+    if (sg_is_type(word) && attributes->type_count < 3)
+        attributes->type[attributes->type_count++] = word;
+    attributes->ftz |= word == W_ftz;
+    attributes->sat |= word == W_sat;
+    attributes->relu |= word == W_relu;
+    attributes->nan |= word == W_NaN;
+}
+
+const sg_form *sg_match_form(const sg_instruction *instruction, sg_attributes *attributes) {
+    if (instruction->unknown)
+        return NULL;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (strcmp(forms[i].opcode, instruction->opcode) || !words_match(forms[i].words, instruction))
+            continue;
+        memset(attributes, 0, sizeof *attributes);
+        attributes->vector = 1;
+        for (size_t w = 0; w < instruction->word_count; w++)
+            read_word(attributes, instruction->words[w]);
+        return &forms[i];
+    }
+    return NULL;
+}
+
+bool sg_opcode_exists(const char *opcode) {
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (!strcmp(forms[i].opcode, opcode))
+            return true;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(known[i], opcode))
+            return true;
+    return false;
+}
+
+bool sg_has_word(const sg_instruction *instruction, sg_word word) {
+    for (size_t i = 0; i < instruction->word_count; i++)
+        if (instruction->words[i] == word)
+            return true;
+    return false;
+}

@@ -1,0 +1,233 @@
+/* cvt and its kin: to 32 or 64 bits, across, and to the width of the register. */
+#include "lower.h"
+
+typedef struct {
+    sg_column column;
+    sg_word type; /* u32, s32, u64, s64, f32 or f64 once widened */
+} value;
+
+static bool is_integer(sg_word type) {
+    return sg_words[type].kind == KIND_UNSIGNED || sg_words[type].kind == KIND_SIGNED;
+}
+static bool is_signed(sg_word type) { return sg_words[type].kind == KIND_SIGNED; }
+static bool is_half(sg_word type) { return type == W_f16 || type == W_bf16; }
+static bool is_integral_mode(sg_word round) { return round >= W_rni && round <= W_rpi; }
+
+static value apply(sg_lowering *l, sg_handler_id handler, value from, sg_word type) {
+    value result = {sg_scratch(l, sg_width(type)), type};
+    sg_insn *insn = sg_emit_to(l, handler, result.column, from.column);
+    insn->round = (uint8_t)l->attributes.round;
+    insn->variant = (uint8_t)type;
+    return result;
+}
+
+static value read_integer(sg_lowering *l, const sg_operand *operand, sg_word type) {
+    value from = {sg_low_source(l, operand, type), type};
+    switch (type) {
+    case W_u8: return apply(l, H_zext8_32, from, W_u32);
+    case W_s8: return apply(l, H_sext8_32, from, W_s32);
+    case W_u16: return apply(l, H_zext16_32, from, W_u32);
+    case W_s16: return apply(l, H_sext16_32, from, W_s32);
+    default: return from;
+    }
+}
+
+static value widen_integer(sg_lowering *l, value from) {
+    if (sg_bits(from.type) == 64)
+        return from;
+    return apply(l, is_signed(from.type) ? H_sext32_64 : H_zext32_64, from, is_signed(from.type) ? W_s64 : W_u64);
+}
+
+/* `from` (32 or 64 bits) cut to `type` and extended again, into the destination. */
+static void write_integer(sg_lowering *l, value from, sg_word type, const sg_operand *to) {
+    if (sg_bits(type) == 64)
+        from = widen_integer(l, from);
+    else if (sg_bits(from.type) == 64)
+        from = apply(l, H_trunc_32, from, W_u32);
+    switch (type) {
+    case W_u8: from = apply(l, H_zext8_32, from, W_u32); break;
+    case W_s8: from = apply(l, H_sext8_32, from, W_s32); break;
+    case W_u16: from = apply(l, H_zext16_32, from, W_u32); break;
+    case W_s16: from = apply(l, H_sext16_32, from, W_s32); break;
+    default: break;
+    }
+    sg_store_integer(l, from.column, type, to);
+}
+
+static value saturate(sg_lowering *l, value from, sg_word type) {
+    bool from_signed = is_signed(from.type);
+    from = widen_integer(l, from);
+    value result = {sg_scratch(l, 8), from.type};
+    sg_emit_to(l, from_signed ? H_clamp_signed : H_clamp_unsigned, result.column, from.column)->variant = (uint8_t)type;
+    return result;
+}
+
+/* ---- floating point ---- */
+
+static value read_real(sg_lowering *l, const sg_operand *operand, sg_word type) {
+    value from = {sg_low_source(l, operand, type), type};
+    if (l->attributes.ftz && type == W_f32)
+        return apply(l, H_flush_f32, from, W_f32);
+    return from;
+}
+
+static value half_to_single(sg_lowering *l, value from) {
+    return apply(l, from.type == W_f16 ? H_cvt_f32_f16 : H_cvt_f32_bf16, from, W_f32);
+}
+
+/* With the rounding mode of the instruction; integral modes do not apply to the width. */
+static value narrow_to_half(sg_lowering *l, value from, sg_word type) {
+    bool wide = from.type == W_f64;
+    sg_handler_id handler = type == W_f16 ? (wide ? H_cvt_f16_f64 : H_cvt_f16_f32) : (wide ? H_cvt_bf16_f64 : H_cvt_bf16_f32);
+    return apply(l, handler, from, type);
+}
+
+static value integer_to_real(sg_lowering *l, value from, sg_word type) {
+    bool directed = l->attributes.round != W_rn && l->attributes.round != W_none;
+    static const sg_handler_id nearest[2][4] = {{H_cvt_f32_u32, H_cvt_f32_s32, H_cvt_f32_u64, H_cvt_f32_s64},
+                                                {H_cvt_f64_u32, H_cvt_f64_s32, H_cvt_f64_u64, H_cvt_f64_s64}};
+    static const sg_handler_id rounded[2][4] = {{H_cvt_f32_r_u32, H_cvt_f32_r_s32, H_cvt_f32_r_u64, H_cvt_f32_r_s64},
+                                                {H_cvt_f64_r_u32, H_cvt_f64_r_s32, H_cvt_f64_r_u64, H_cvt_f64_r_s64}};
+    int column = (sg_bits(from.type) == 64) * 2 + is_signed(from.type);
+    return apply(l, (directed ? rounded : nearest)[type == W_f64][column], from, type);
+}
+
+static void write_real(sg_lowering *l, value from, sg_word type, const sg_operand *to) {
+    sg_column destination = sg_destination(l, to, type);
+    if (l->attributes.sat && is_half(type)) {
+        sg_emit_to(l, H_half_saturate, destination, from.column)->variant = (uint8_t)type;
+        return;
+    }
+    if (l->attributes.sat)
+        sg_emit_to(l, type == W_f64 ? H_saturate_f64 : H_saturate_f32, destination, from.column);
+    else
+        sg_emit_to(l, type == W_f64 ? H_mov_64 : H_mov_32, destination, from.column);
+    if (l->attributes.relu)
+        sg_emit_to(l, H_half_relu, destination, destination)->variant = (uint8_t)type;
+    if (l->attributes.ftz && type == W_f32)
+        sg_emit_to(l, H_flush_f32, destination, destination);
+}
+
+static void real_to_integer(sg_lowering *l, const sg_instruction *instruction, sg_word to, sg_word from_type) {
+    value from = read_real(l, &instruction->operands[1], from_type);
+    if (is_half(from_type))
+        from = half_to_single(l, from);
+    bool wide = sg_bits(to) == 64, from_double = from.type == W_f64;
+    sg_handler_id handler = wide ? (from_double ? H_cvt_64_f64 : H_cvt_64_f32) : (from_double ? H_cvt_32_f64 : H_cvt_32_f32);
+    if (to == W_s32 && l->attributes.round == W_rzi)
+        handler = from_double ? H_cvt_s32_f64_rz : H_cvt_s32_f32_rz;
+    value result = apply(l, handler, from, to);
+    result.type = wide ? (is_signed(to) ? W_s64 : W_u64) : (is_signed(to) ? W_s32 : W_u32);
+    write_integer(l, result, to, &instruction->operands[0]);
+}
+
+static void integer_to_any_real(sg_lowering *l, const sg_instruction *instruction, sg_word to, sg_word from_type) {
+    value from = read_integer(l, &instruction->operands[1], from_type);
+    if (!is_half(to)) {
+        write_real(l, integer_to_real(l, from, to), to, &instruction->operands[0]);
+        return;
+    }
+    if (to == W_bf16 && sg_bits(from.type) == 64) { /* twice rounded: 2^53 fits into bf16's range */
+        sg_emit_unsupported(l, "%s", instruction->form);
+        return;
+    }
+    sg_word mode = l->attributes.round;
+    l->attributes.round = W_rn; /* exact in f64, or far beyond f16 */
+    value wide = integer_to_real(l, from, W_f64);
+    l->attributes.round = mode;
+    write_real(l, narrow_to_half(l, wide, to), to, &instruction->operands[0]);
+}
+
+static void real_to_real(sg_lowering *l, const sg_instruction *instruction, sg_word to, sg_word from_type) {
+    sg_word round = l->attributes.round;
+    value from = read_real(l, &instruction->operands[1], from_type);
+    if (is_half(from_type) && to != from_type)
+        from = to == W_f64 ? apply(l, from_type == W_f16 ? H_cvt_f64_f16 : H_cvt_f64_bf16, from, W_f64)
+                           : half_to_single(l, from);
+    if (is_integral_mode(round)) {
+        if (is_half(from.type))
+            from = half_to_single(l, from);
+        from = apply(l, from.type == W_f64 ? H_integral_f64 : H_integral_f32, from, from.type);
+        l->attributes.round = W_rn; /* an integral value that is now narrowed, if at all, exactly */
+    }
+    if (is_half(to) && from.type != to)
+        from = narrow_to_half(l, from, to);
+    else if (to == W_f32 && from.type == W_f64)
+        from = apply(l, l->attributes.round == W_rn || round == W_none ? H_cvt_f32_f64 : H_cvt_f32_f64_r, from, W_f32);
+    else if (to == W_f64 && from.type == W_f32)
+        from = apply(l, H_cvt_f64_f32, from, W_f64);
+    write_real(l, from, to, &instruction->operands[0]);
+}
+
+void sg_lower_cvt(sg_lowering *l, const sg_instruction *instruction) {
+    sg_want_operands(l, 2, 2);
+    sg_word to = l->attributes.type[0], from = l->attributes.type[1];
+    if (is_integer(to) && is_integer(from)) {
+        value read = read_integer(l, &instruction->operands[1], from);
+        if (l->attributes.sat)
+            read = saturate(l, read, to);
+        write_integer(l, read, to, &instruction->operands[0]);
+    } else if (is_integer(to)) {
+        real_to_integer(l, instruction, to, from);
+    } else if (is_integer(from)) {
+        integer_to_any_real(l, instruction, to, from);
+    } else {
+        real_to_real(l, instruction, to, from);
+    }
+}
+
+/* cvt.rn.f16x2.f32 d, a, b: a into the high half. */
+void sg_lower_cvt_pair(sg_lowering *l, const sg_instruction *instruction) {
+    sg_want_operands(l, 3, 3);
+    sg_word pair = l->attributes.type[0], half = pair == W_f16x2 ? W_f16 : W_bf16;
+    value high = narrow_to_half(l, read_real(l, &instruction->operands[1], W_f32), half);
+    value low = narrow_to_half(l, read_real(l, &instruction->operands[2], W_f32), half);
+    sg_column destination = sg_destination(l, &instruction->operands[0], W_b32);
+    sg_insn *insn = sg_emit_to(l, H_pack_32, destination, low.column);
+    insn->operand[2] = high.column;
+    insn->immediate = 16;
+    if (l->attributes.relu) {
+        insn = sg_emit_to(l, H_half_relu, destination, destination);
+        insn->variant = (uint8_t)pair;
+        insn->flags = 1;
+    }
+}
+
+/* ---- addresses ---- */
+
+static uint64_t window_of(sg_word space) {
+    switch (space) {
+    case W_shared: case W_shared_cta: return SG_SHARED_WINDOW;
+    case W_local: return SG_LOCAL_WINDOW;
+    default: return 0;
+    }
+}
+
+/* A kernel's parameters have a window; a function's lie in local memory. */
+static uint64_t parameter_window(const sg_lowering *l) { return l->function->entry ? SG_PARAM_WINDOW : SG_LOCAL_WINDOW; }
+
+void sg_lower_cvta(sg_lowering *l, const sg_instruction *instruction) {
+    sg_want_operands(l, 2, 2);
+    sg_word type = l->attributes.type[0], space = l->attributes.space;
+    if (sg_bits(type) != 64) {
+        sg_emit_unsupported(l, "%s", instruction->form);
+        return;
+    }
+    uint64_t offset = space == W_param ? parameter_window(l) : window_of(space);
+    sg_column source = sg_source(l, &instruction->operands[1], type);
+    sg_insn *insn = sg_emit_to(l, offset ? H_offset_address : H_mov_64,
+                               sg_destination(l, &instruction->operands[0], type), source);
+    insn->immediate = (int64_t)(sg_has_word(instruction, W_to) ? 0 - offset : offset);
+}
+
+void sg_lower_isspacep(sg_lowering *l, const sg_instruction *instruction) {
+    sg_want_operands(l, 2, 2);
+    sg_column source = sg_source(l, &instruction->operands[1], W_b64);
+    sg_insn *insn = sg_emit_to(l, H_isspacep, sg_destination(l, &instruction->operands[0], W_pred), source);
+    switch (l->attributes.space) {
+    case W_shared: case W_shared_cta: insn->space = SPACE_SHARED; break;
+    case W_local: insn->space = SPACE_LOCAL; break;
+    case W_param: insn->space = l->function->entry ? SPACE_PARAM : SPACE_LOCAL; break;
+    default: insn->space = SPACE_GLOBAL;
+    }
+}

@@ -1,0 +1,128 @@
+/* One block: its warps take turns on one thread. */
+#include "machine.h"
+
+/* Once for each worker: thread numbers do not change from block to block. */
+void sg_prepare_block(sg_worker *worker, sg_block *block) {
+    const sg_grid *grid = worker->grid;
+    const uint32_t *size = grid->launch->block;
+    block->grid = worker->grid;
+    block->warp_count = grid->warps_per_block;
+    for (uint32_t w = 0; w < block->warp_count; w++) {
+        sg_warp *warp = &block->warps[w];
+        warp->block = block;
+        warp->worker = worker;
+        warp->number = w;
+        for (uint32_t i = 0; i < LANES; i++) {
+            uint32_t thread = w * LANES + i;
+            warp->tid[0][i] = thread % size[0];
+            warp->tid[1][i] = thread / size[0] % size[1];
+            warp->tid[2][i] = thread / size[0] / size[1];
+        }
+    }
+}
+
+static void start_warp(sg_warp *warp) {
+    const sg_grid *grid = warp->block->grid;
+    uint32_t rest = grid->threads_per_block - warp->number * LANES;
+    uint32_t lanes = rest >= LANES ? (uint32_t)FULL_MASK : (1u << rest) - 1;
+    warp->dead = ~lanes;
+    warp->fragment_count = 0;
+    warp->stop = warp->guarded = warp->forced = warp->held = warp->finished = false;
+    warp->carry = 0;
+    warp->turn = 0;
+    warp->ticks = 1024;
+    warp->root.parent = NULL;
+    warp->root.call = NULL;
+    warp->root.code = grid->kernel->code;
+    warp->root.lanes = lanes;
+    warp->root.depth = 0;
+    warp->root.local_base = 0;
+    sg_enter_frame(warp, &warp->root);
+    warp->pc = grid->kernel->module->insns + grid->kernel->code->first;
+    sg_set_mask(warp, lanes);
+}
+
+void sg_start_block(sg_block *block, uint64_t number) {
+    const uint32_t *size = block->grid->launch->grid;
+    block->index[0] = (uint32_t)(number % size[0]);
+    block->index[1] = (uint32_t)(number / size[0] % size[1]);
+    block->index[2] = (uint32_t)(number / size[0] / size[1]);
+    block->living = block->grid->threads_per_block;
+    block->at_grid = 0;
+    block->counted = false;
+    block->finished = false;
+    memset(block->barriers, 0, sizeof block->barriers);
+    for (uint32_t w = 0; w < block->warp_count; w++)
+        start_warp(&block->warps[w]);
+}
+
+static bool can_run(const sg_warp *warp) {
+    if (warp->mask)
+        return true;
+    for (uint32_t i = 0; i < warp->fragment_count; i++)
+        if (warp->fragments[i].state == FRAGMENT_READY)
+            return true;
+    return false;
+}
+
+static void run_warp(sg_warp *warp) {
+    warp->stop = false;
+    if (!warp->mask)
+        sg_next(warp);
+    while (!warp->stop) {
+        const sg_insn *insn = warp->pc++;
+        warp->instructions += warp->active;
+        insn->run(warp, insn);
+    }
+    warp->worker->instructions += warp->instructions;
+    warp->instructions = 0;
+}
+
+static bool given_up(const sg_worker *worker) {
+    return worker->fault.status != SG_OK || atomic_load_explicit(&worker->grid->stopping, memory_order_relaxed);
+}
+
+bool sg_run_block(sg_worker *worker, sg_block *block) {
+    bool ran = false, left = false;
+    if (worker->grid->launch->cooperative)
+        sg_recheck_grid(block);
+    for (uint32_t w = 0; w < block->warp_count; w++) {
+        sg_warp *warp = &block->warps[w];
+        if (warp->finished)
+            continue;
+        left = true;
+        if (!can_run(warp))
+            continue;
+        ran = true;
+        run_warp(warp);
+        if (given_up(worker))
+            return true;
+    }
+    block->finished = !left;
+    return ran;
+}
+
+/* Lanes that wait for others of their warp, while those wait for a barrier. */
+static bool force_someone(sg_block *block) {
+    for (uint32_t w = 0; w < block->warp_count; w++)
+        if (!block->warps[w].finished && sg_force_meeting(&block->warps[w]))
+            return true;
+    return false;
+}
+
+void sg_finish_block(sg_worker *worker, sg_block *block) {
+    while (!block->finished) {
+        bool ran = sg_run_block(worker, block);
+        if (given_up(worker))
+            return;
+        if (ran || block->finished || force_someone(block))
+            continue;
+        for (uint32_t w = 0; w < block->warp_count; w++)
+            if (!block->warps[w].finished) {
+                /* A card hangs here until its watchdog ends the kernel. */
+                sg_fault_at(&block->warps[w], block->warps[w].fragments[0].pc - 1, SG_TIMEOUT, 0,
+                            "deadlock: every warp of the block waits at a barrier");
+                return;
+            }
+    }
+}

@@ -1,0 +1,182 @@
+/* A launch: checked, shared out over workers, joined, reported. */
+#include "machine.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST_THREADS = 1024, MOST_WORKERS = 256 };
+/* What a recursive kernel may use of local memory beyond its own variables, per thread. */
+enum { RECURSION_BYTES = 64 * 1024 };
+/* Host memory for the blocks of a cooperative launch. */
+static const uint64_t MOST_RESIDENT = (uint64_t)4 << 30;
+/* Starting a thread costs some 50 us: only for launches that the first block shows to last. */
+static const uint64_t WORTH_A_THREAD_NS = 300000;
+
+static bool refuse(sg_result *result, const char *why) {
+    result->status = SG_INVALID_LAUNCH;
+    snprintf(result->message, sizeof result->message, "%s", why);
+    return false;
+}
+
+static bool check(const sg_kernel *kernel, const sg_launch *launch, sg_result *result) {
+    uint64_t threads = 1;
+    for (int i = 0; i < 3; i++) {
+        if (!launch->grid[i] || !launch->block[i])
+            return refuse(result, "a grid or block of size zero");
+        threads *= launch->block[i] > MOST_THREADS ? MOST_THREADS + 1 : launch->block[i];
+    }
+    sg_kernel_info info = sg_kernel_describe(kernel);
+    if (threads > info.maximum_threads)
+        return refuse(result, "more threads in a block than the kernel allows");
+    for (int i = 0; i < 3; i++)
+        if (info.required_threads[i] && launch->block[i] != info.required_threads[i])
+            return refuse(result, "the block is not of the size that the kernel requires (.reqntid)");
+    if (!launch->parameters && kernel->parameter_bytes)
+        return refuse(result, "the kernel has parameters, the launch has none");
+    if ((uint64_t)kernel->static_shared + launch->dynamic_shared_bytes + 1024 > SG_WINDOW_BYTES)
+        return refuse(result, "too much shared memory");
+    return true;
+}
+
+static uint32_t align_up(uint32_t value, uint32_t alignment) {
+    return alignment ? (value + alignment - 1) / alignment * alignment : value;
+}
+
+static void describe(sg_grid *grid, const sg_kernel *kernel, const sg_launch *launch) {
+    memset(grid, 0, sizeof *grid);
+    grid->kernel = kernel;
+    grid->launch = launch;
+    grid->block_total = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    grid->started_ns = sg_now_ns();
+    grid->deadline_ns = launch->timeout_ns ? grid->started_ns + launch->timeout_ns : 0;
+    grid->threads_per_block = launch->block[0] * launch->block[1] * launch->block[2];
+    grid->warps_per_block = (grid->threads_per_block + LANES - 1) / LANES;
+    grid->dynamic_base = align_up(kernel->static_shared, kernel->dynamic_alignment);
+    grid->shared_bytes = launch->dynamic_shared_bytes ? grid->dynamic_base + launch->dynamic_shared_bytes
+                                                      : kernel->static_shared;
+    grid->local_limit = kernel->local_bytes + (kernel->recursive ? RECURSION_BYTES : 0);
+    /* An odd number of cache lines, so that 32 lanes do not fall on the same sets. */
+    grid->local_stride = grid->local_limit ? (align_up(grid->local_limit, 64) | 64) : 0;
+    uint64_t wanted = launch->worker_threads ? launch->worker_threads : 1;
+    wanted = wanted > MOST_WORKERS ? MOST_WORKERS : wanted;
+    grid->worker_count = (unsigned)(wanted < grid->block_total ? wanted : grid->block_total);
+    pthread_mutex_init(&grid->lock, NULL);
+}
+
+static bool fits_resident(const sg_grid *grid) {
+    uint64_t block = (uint64_t)grid->warps_per_block *
+                         (sizeof(sg_warp) + grid->kernel->code->frame_bytes + (uint64_t)grid->local_stride * LANES) +
+                     grid->shared_bytes;
+    return grid->block_total <= MOST_RESIDENT / (block + 4096);
+}
+
+/* ---- helpers of the calling thread ---- */
+
+typedef struct {
+    sg_worker worker;
+    pthread_t thread;
+    bool started;
+} helper;
+
+static void *help(void *argument) {
+    sg_work(argument);
+    return NULL;
+}
+
+/* Signals are the tenant's: none is delivered to a thread of ours. A helper that cannot be
+ * had is no error, the others do its blocks; in a cooperative launch all are needed. */
+static bool start_helpers(sg_grid *grid, helper *helpers, unsigned count) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool complete = true;
+    for (unsigned i = 0; i < count; i++) {
+        if (!sg_open_worker(&helpers[i].worker, grid, i + 1)) {
+            complete = false;
+            continue;
+        }
+        helpers[i].started = !pthread_create(&helpers[i].thread, NULL, help, &helpers[i].worker);
+        complete &= helpers[i].started;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return complete;
+}
+
+static void report(sg_result *result, const sg_worker *worker, const sg_module *module) {
+    result->instructions += worker->instructions;
+    if (worker->fault.status == SG_OK || result->status != SG_OK)
+        return;
+    result->status = worker->fault.status;
+    result->address = worker->fault.address;
+    result->line = worker->fault.insn ? module->lines[worker->fault.insn - module->insns] : 0;
+    if (result->line)
+        snprintf(result->message, sizeof result->message, "line %d: %.180s", result->line, worker->fault.message);
+    else
+        snprintf(result->message, sizeof result->message, "%.190s", worker->fault.message);
+}
+
+static void join_helpers(helper *helpers, unsigned count, sg_result *result, const sg_module *module) {
+    for (unsigned i = 0; i < count; i++) {
+        if (helpers[i].started)
+            pthread_join(helpers[i].thread, NULL);
+        if (helpers[i].worker.grid) {
+            report(result, &helpers[i].worker, module);
+            sg_close_worker(&helpers[i].worker);
+        }
+    }
+}
+
+/* The first block in this thread; if the rest will take a while, helpers for it. */
+static bool worth_helping(sg_grid *grid, sg_worker *worker) {
+    uint64_t number = atomic_fetch_add_explicit(&grid->next_block, 1, memory_order_relaxed);
+    uint64_t before = sg_now_ns();
+    sg_start_block(&worker->blocks[0], number);
+    sg_finish_block(worker, &worker->blocks[0]);
+    uint64_t took = sg_now_ns() - before;
+    return worker->fault.status == SG_OK && took * (grid->block_total - 1) > WORTH_A_THREAD_NS;
+}
+
+static void run_all(sg_grid *grid, sg_worker *own, sg_result *result) {
+    const sg_module *module = grid->kernel->module;
+    unsigned others = grid->worker_count - 1;
+    bool cooperative = grid->launch->cooperative;
+    helper *helpers = NULL;
+    if (others && (cooperative || worth_helping(grid, own)))
+        helpers = calloc(others, sizeof *helpers);
+    bool complete = !helpers || start_helpers(grid, helpers, others);
+    if (cooperative && others && (!helpers || !complete)) {
+        atomic_store(&grid->stopping, 1);
+        result->status = SG_NO_MEMORY;
+        snprintf(result->message, sizeof result->message, "not enough host memory or threads for a cooperative launch");
+    }
+    sg_work(own);
+    if (helpers)
+        join_helpers(helpers, others, result, module);
+    free(helpers);
+}
+
+sg_status sg_run(const sg_kernel *kernel, const sg_launch *launch, sg_result *result) {
+    memset(result, 0, sizeof *result);
+    if (!check(kernel, launch, result))
+        return result->status;
+    sg_grid grid;
+    describe(&grid, kernel, launch);
+    if (launch->cooperative && !fits_resident(&grid)) {
+        refuse(result, "a cooperative launch of more blocks than can be resident");
+        return result->status;
+    }
+    sg_worker *worker = malloc(sizeof *worker);
+    if (worker && sg_open_worker(worker, &grid, 0)) {
+        run_all(&grid, worker, result);
+        report(result, worker, kernel->module);
+    } else {
+        result->status = SG_NO_MEMORY;
+        snprintf(result->message, sizeof result->message, "out of host memory for the launch");
+    }
+    if (worker)
+        sg_close_worker(worker);
+    free(worker);
+    pthread_mutex_destroy(&grid.lock);
+    return result->status;
+}
