@@ -8,7 +8,7 @@ from dataclasses import replace
 from aliquot.enforcement import read_ledger, write_limits
 from aliquot.lease import Book
 from aliquot.metering import settle
-from aliquot.model import AliquotError, Bytes, Gpu, GpuUuid, Lease, LeaseState, Usage
+from aliquot.model import AliquotError, Bytes, Gpu, GpuUuid, Lease, LeaseState, Reason, Usage
 from aliquot.node.cdi import remove_specs
 from aliquot.node.paths import Paths
 from aliquot.node.share_folder import ledger_file, limits_file, remove_share_folder
@@ -28,11 +28,17 @@ def release_lease(paths: Paths, book: Book, lease: Lease, *, why: str) -> tuple[
     The files go last: a kill before that leaves a folder without a lease, which the next
     command removes; a kill after would have left a lease without its figures.
     """
-    if lease.state is not LeaseState.RELEASING:
-        lease = book.advance(lease.id, LeaseState.RELEASING, at=time.time_ns())
-    now = time.time_ns()
-    usages = settle(lease, read_ledger(ledger_file(paths, lease.id)), at=now)
-    book.end(lease.id, at=now, why=why, usages=usages)
+    try:
+        if lease.state is not LeaseState.RELEASING:
+            lease = book.advance(lease.id, LeaseState.RELEASING, at=time.time_ns(), why=why)
+        now = time.time_ns()
+        usages = settle(lease, read_ledger(ledger_file(paths, lease.id)), at=now)
+        book.end(lease.id, at=now, why=why, usages=usages)
+    except AliquotError as error:
+        if error.reason is not Reason.LEASE_ENDED:
+            raise
+        # Another command saw its end too and was first; its figures are as good as ours.
+        usages = book.usages(lease=lease.id)
     with contextlib.suppress(OSError, AliquotError):  # the next command removes what stays now
         remove_specs(paths, lease.id)
         remove_share_folder(paths, lease.id)

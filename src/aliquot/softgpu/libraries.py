@@ -21,7 +21,7 @@ def library_folder() -> Path:
             f"the software GPU's {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} "
             f"not in {_FOLDER}: the native parts were not built",
             next=[
-                ("make native", "builds them in a checkout"),
+                ("make build", "builds them in a checkout"),
                 ("pip install --force-reinstall aliquot", "installs a package that has them"),
             ],
         )
