@@ -20,9 +20,7 @@ process, ours included, loses nothing in either case.
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
-from sqlite3 import Connection
 from types import TracebackType
 from typing import Self
 
@@ -38,21 +36,17 @@ from aliquot.lease.lifecycle import (
     HolderSet,
     IllegalStepError,
     ReleaseBegun,
-    describe_holder,
     format_moment,
-    line_of,
     step,
 )
 from aliquot.lease.liveness import describe
 from aliquot.lease.rows import (
     IN_ORDER,
-    LEASE_COLUMNS,
     SELECT_LEASES,
-    lease_values,
     leases_of,
-    update_of,
 )
 from aliquot.lease.storage import BookFile
+from aliquot.lease.writing import change_of, insert, write
 from aliquot.model import (
     AliquotError,
     Gpu,
@@ -67,25 +61,9 @@ from aliquot.model import (
     Reason,
     Refused,
     Usage,
-    lease_id,
 )
 
-_DRAWS = 1000
-_INSERT_LEASE = (
-    f"INSERT INTO lease ({', '.join(LEASE_COLUMNS)}) "
-    f"VALUES ({', '.join(f':{column}' for column in LEASE_COLUMNS)}) ON CONFLICT (id) DO NOTHING"
-)
-_INSERT_EVENT = (
-    "INSERT INTO event (at, lease, what, detail, before) "
-    "VALUES (?1, ?2, ?3, ?4, (SELECT last_event FROM lease WHERE seq = ?2))"
-)
-_INSERT_SHARE = "INSERT INTO share (lease, position, gpu, memory, compute, whole) VALUES (?, ?, ?, ?, ?, ?)"
-_INSERT_USAGE = (
-    "INSERT INTO usage (lease, position, gpu, wall_ns, leased_bytes, leased_compute, peak_bytes, "
-    "mean_bytes, denied) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
 _LIVE = f"{SELECT_LEASES} WHERE lease.ended_at IS NULL{IN_ORDER}"
-_BY_ID = f"{SELECT_LEASES} WHERE lease.id = ?{IN_ORDER}"
 
 
 class StaleDecisionError(AliquotError):
@@ -152,14 +130,14 @@ class Book:
         """
         worker = draft.worker or self._worker()
         with self._file.transaction(on_disk=False) as db:
-            live = tuple(lease for _, lease in leases_of(db.execute(_LIVE)))
+            live = tuple(leases_of(db.execute(_LIVE)))
             _refuse_taken_name(draft.name, live)
             decision = decide(live)
             if isinstance(decision, Refused):
                 return decision
             capacities = cards.capacities(db, [share.gpu for share in decision.shares])
             refuse_double_booking(live, decision.shares, capacities)
-            return _insert(db, _drafted(draft, decision, worker), live, entropy)
+            return insert(db, _drafted(draft, decision, worker), live, entropy)
 
     def advance(
         self,
@@ -263,24 +241,29 @@ class Book:
         seen: Lease | None = None,
         usages: Sequence[Usage] = (),
     ) -> Lease:
-        with self._file.transaction(on_disk=on_disk) as db:
-            found = leases_of(db.execute(_BY_ID, (lease,)))
-            if not found:
-                raise looking_up.not_found(lease)
-            seq, before = found[0]
-            if seen is not None and before != seen:
+        """Decide on a look without the lock, so that others wait for the writing only.
+
+        The change is written only where the lease's newest event is still the one of the look
+        (every change writes one); otherwise it is looked at and decided again.
+        """
+        while True:
+            stored = looking_up.stored(self._file, lease)
+            if seen is not None and stored.lease != seen:
                 raise StaleDecisionError(lease)
             try:
-                after, _ = step(before, event)
+                after, _ = step(stored.lease, event)
             except IllegalStepError as error:
-                raise IllegalStepError(before, event, _story(db, seq)) from error
-            last = db.execute(_INSERT_EVENT, (event.at, seq, *line_of(event))).lastrowid
-            db.execute(*update_of(seq, before, after, last))
-            if usages:
-                db.executemany(
-                    _INSERT_USAGE, [_usage_values(seq, n, usage) for n, usage in enumerate(usages)]
-                )
-        return after
+                raise IllegalStepError(stored.lease, event, self._story(lease)) from error
+            change = change_of(stored, after, event, usages)
+            with self._file.transaction(on_disk=on_disk) as db:
+                if write(db, change):
+                    return after
+
+    def _story(self, lease: LeaseId) -> tuple[str, ...]:
+        return tuple(
+            f"{format_moment(event.at)}  {event.what}{f'  {event.detail}' if event.detail else ''}"
+            for event in self.events(lease)
+        )
 
 
 def _drafted(draft: LeaseDraft, placed: Placed, worker: ProcessHolder) -> Lease:
@@ -302,32 +285,6 @@ def _drafted(draft: LeaseDraft, placed: Placed, worker: ProcessHolder) -> Lease:
     )
 
 
-def _insert(db: Connection, draft: Lease, live: Sequence[Lease], entropy: Callable[[], int]) -> Lease:
-    names = {lease.name for lease in live}
-    for _ in range(_DRAWS):
-        lease = replace(draft, id=lease_id(entropy()))
-        # An id that is also somebody's name would make that name mean two leases.
-        if lease.id in names or lease.id == lease.name:
-            continue
-        inserted = db.execute(_INSERT_LEASE, lease_values(lease))
-        if inserted.rowcount == 1:
-            break
-    else:
-        raise AliquotError(Reason.FAILED, f"no free lease id was drawn in {_DRAWS} tries; nothing was leased")
-    seq = inserted.lastrowid
-    db.executemany(
-        _INSERT_SHARE,
-        [
-            (seq, position, share.gpu, share.memory, share.compute, int(share.whole))
-            for position, share in enumerate(lease.shares)
-        ],
-    )
-    line = ("preparing", f"for {describe_holder(lease.holder)}")
-    last = db.execute(_INSERT_EVENT, (lease.created_at, seq, *line)).lastrowid
-    db.execute("UPDATE lease SET last_event = ? WHERE seq = ?", (last, seq))
-    return lease
-
-
 def _refuse_taken_name(name: str | None, live: Iterable[Lease]) -> None:
     if name is None:
         return
@@ -343,22 +300,3 @@ def _refuse_taken_name(name: str | None, live: Iterable[Lease]) -> None:
                     (f"aliquot release {lease.id}", "gives its share back and frees the name"),
                 ],
             )
-
-
-def _usage_values(seq: int, position: int, usage: Usage) -> tuple[object, ...]:
-    return (
-        seq,
-        position,
-        usage.gpu,
-        usage.wall_ns,
-        usage.leased_bytes,
-        usage.leased_compute,
-        usage.peak_bytes,
-        usage.mean_bytes,
-        usage.denied,
-    )
-
-
-def _story(db: Connection, seq: int) -> tuple[str, ...]:
-    rows = db.execute(looking_up.STORY, {"lease": seq, "after": 0}).fetchall()
-    return tuple(f"{format_moment(row[1])}  {row[3]}{f'  {row[4]}' if row[4] else ''}" for row in rows)

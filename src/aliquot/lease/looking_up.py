@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from aliquot.lease.drafts import LeaseEvent
 from aliquot.lease.failures import CorruptRowError, explain
-from aliquot.lease.rows import IN_ORDER, SELECT_LEASES, leases_of
+from aliquot.lease.rows import IN_ORDER, SELECT_LEASES, StoredLease, leases_of, stored_of
 from aliquot.lease.storage import BookFile, Row
 from aliquot.model import AliquotError, Bytes, GpuUuid, Lease, LeaseId, Reason, Usage
 
@@ -48,6 +48,17 @@ def find(file: BookFile, text: str) -> Lease:
     if named:
         return named[0]
     raise not_found(text)
+
+
+def stored(file: BookFile, lease: LeaseId) -> StoredLease:
+    """Raises AliquotError: NOT_FOUND."""
+    rows = file.rows(f"{SELECT_LEASES} WHERE lease.id = ?{IN_ORDER}", (lease,))
+    if not rows:
+        raise not_found(lease)
+    try:
+        return stored_of(rows)
+    except CorruptRowError as error:
+        raise explain(error, file.path) from error
 
 
 def usages(file: BookFile, *, lease: LeaseId | None, since: int | None) -> tuple[Usage, ...]:
@@ -96,7 +107,7 @@ def _ambiguous(text: str, candidates: Iterable[Lease]) -> AliquotError:
 def _select(file: BookFile, condition: str, *parameters: object) -> tuple[Lease, ...]:
     rows = file.rows(f"{SELECT_LEASES} WHERE {condition}{IN_ORDER}", parameters)
     try:
-        return tuple(lease for _, lease in leases_of(rows))
+        return tuple(leases_of(rows))
     except CorruptRowError as error:
         raise explain(error, file.path) from error
 

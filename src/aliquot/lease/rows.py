@@ -1,6 +1,7 @@
 """Leases to rows of the book and back. A row that does not decode is corruption, never "no lease"."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from aliquot.lease.failures import CorruptRowError
 from aliquot.lease.storage import Row
@@ -50,7 +51,7 @@ _WIDTH = len(LEASE_COLUMNS)
 
 SELECT_LEASES = f"""
 SELECT lease.seq, {", ".join(f"lease.{column}" for column in LEASE_COLUMNS)},
-       share.gpu, share.memory, share.compute, share.whole
+       lease.last_event, share.gpu, share.memory, share.compute, share.whole
 FROM lease LEFT JOIN share ON share.lease = lease.seq
 """
 """One row a share; to be followed by WHERE and ``ORDER BY lease.seq, share.position``.
@@ -59,20 +60,6 @@ LEFT, so that a lease without shares shows as the corruption it is.
 """
 
 IN_ORDER = " ORDER BY lease.seq, share.position"
-
-
-def update_of(
-    seq: int, before: Lease, after: Lease, last_event: int | None
-) -> tuple[str, tuple[object, ...]]:
-    """The UPDATE that takes ``before`` to ``after``: only what changed.
-
-    SQLite rewrites the index entry of every column that is named, changed or not.
-    """
-    old, new = lease_values(before), lease_values(after)
-    changed = [column for column in LEASE_COLUMNS if new[column] != old[column]]
-    assignments = ", ".join(f"{column} = ?" for column in (*changed, "last_event"))
-    values = (*(new[column] for column in changed), last_event, seq)
-    return f"UPDATE lease SET {assignments} WHERE seq = ?", values
 
 
 def lease_values(lease: Lease) -> dict[str, object]:
@@ -116,19 +103,33 @@ def _process_values(prefix: str, process: ProcessHolder | None) -> dict[str, int
     }
 
 
-def leases_of(rows: Iterable[Row]) -> list[tuple[int, Lease]]:
-    """(seq, lease) of rows of SELECT_LEASES in IN_ORDER. Raises CorruptRowError."""
-    found: list[tuple[int, Lease]] = []
+@dataclass(frozen=True, slots=True)
+class StoredLease:
+    """A lease as it was read, and what tells whether it has changed since."""
+
+    seq: int
+    last_event: int
+    lease: Lease
+
+
+def stored_of(rows: Sequence[Row]) -> StoredLease:
+    """Of the rows of one lease, at least one. Raises CorruptRowError."""
+    return StoredLease(seq=rows[0][0], last_event=rows[0][1 + _WIDTH], lease=leases_of(rows)[0])
+
+
+def leases_of(rows: Iterable[Row]) -> list[Lease]:
+    """Of rows of SELECT_LEASES in IN_ORDER. Raises CorruptRowError."""
+    found: list[Lease] = []
     shares: list[Share] = []
     last: Row | None = None
     for row in rows:
         if last is not None and row[0] != last[0]:
-            found.append((last[0], _lease(last, tuple(shares))))
+            found.append(_lease(last, tuple(shares)))
             shares = []
         shares.append(_share(row))
         last = row
     if last is not None:
-        found.append((last[0], _lease(last, tuple(shares))))
+        found.append(_lease(last, tuple(shares)))
     return found
 
 

@@ -14,6 +14,7 @@ from aliquot.model import (
     GpuUuid,
     Isolation,
     Lease,
+    LeaseId,
     LeaseState,
     Placed,
     Policy,
@@ -77,6 +78,8 @@ def main() -> None:
                 pair(book, tell=True)
     elif how == "die-after":
         die_after(Path(path), int(rest[0]))
+    elif how == "change":
+        change(Path(path), LeaseId(rest[0]), int(rest[1]))
     elif how == "lock":
         lock(Path(path))
     elif how == "open":
@@ -113,6 +116,15 @@ def die_after(path: Path, instructions: int) -> None:
         connection.set_progress_handler(tick, 1)
         pair(book, tell=True)
     print("survived", flush=True)
+
+
+def change(path: Path, lease: LeaseId, times: int) -> None:
+    """Say ready, wait for the word, then change the lease's time limit so many times."""
+    with open_book(path) as book:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        for number in range(times):
+            book.set_expiry(lease, number, at=number)
 
 
 def lock(path: Path) -> None:

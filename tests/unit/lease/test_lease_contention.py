@@ -61,6 +61,28 @@ def check_race(path: Path, ids: list[list[str]]) -> None:
         assert book.check() == ()
 
 
+def test_changes_of_one_lease_at_once_all_take_place_one_after_another(
+    path: Path, start: Start, reserve: Callable[..., Lease]
+) -> None:
+    """Each is decided on a look without the lock: one that came too late must be decided again."""
+    with open_book(path) as book:
+        lease = reserve(book)
+        workers = [start("change", path, lease.id, 100) for _ in range(3)]
+        for worker in workers:
+            assert worker.stdout is not None
+            assert worker.stdout.readline() == "ready\n"
+        for worker in workers:
+            assert worker.stdin is not None
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+        for worker in workers:
+            assert worker.wait() == 0
+        story = book.events(lease.id)
+        assert [event.what for event in story] == ["preparing"] + ["expiry"] * 300
+        assert [event.seq for event in story] == sorted(event.seq for event in book.events())
+        assert book.find(lease.id).expires_at == 99
+
+
 def test_for_a_second_no_lease_is_lost_and_no_share_doubled(path: Path, start: Start) -> None:
     check_race(path, race(path, start, seconds=1))
 
