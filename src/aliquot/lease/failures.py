@@ -70,14 +70,15 @@ def locked(path: Path) -> AliquotError:
 
 
 def corrupt(path: Path, said: str) -> AliquotError:
+    aside = f"{path}.broken"
     return AliquotError(
         Reason.BOOK_CORRUPT,
         f"the book {path} is not sound: {said}; nothing was changed",
-        facts=[f"{path}-wal belongs to it where it exists: copy both"],
+        facts=[f"{path.name}-wal, where it is there, is a part of the book"],
         next=[
-            (f"cp -a {path} {path}-wal /a/safe/place/", "keeps what is there before anything else"),
-            (f"sqlite3 {path} .recover | sqlite3 {path}.recovered", "saves what can still be read"),
-            (f"mv {path} {path}.broken", "then starts an empty book: end all leased programs first"),
+            (f"mkdir {aside}; cp -a {path} {path}-* {aside}/", "keeps what is there before anything else"),
+            (f"sqlite3 {path} .recover | sqlite3 {aside}/recovered.sqlite", "saves what can be read"),
+            (f"rm {path} {path}-*", "then starts an empty book: end all leased programs first"),
         ],
     )
 

@@ -54,6 +54,10 @@ def _exists(path: Path) -> bool:
     except FileNotFoundError:
         if path.is_symlink():
             raise unwritable(path, "it is a link to nothing") from None
+        # SQLite would play an old log into whatever new file it finds beside it.
+        log = path.with_name(path.name + "-wal")
+        if log.exists() and log.stat().st_size and not path.exists():
+            raise corrupt(path, f"it is gone, but its log {log.name} is still there") from None
         return False
     if not path.is_file():
         raise unwritable(path, "it is a folder" if path.is_dir() else "it is not a plain file")

@@ -14,7 +14,15 @@ import pytest
 
 from aliquot.lease import Book, open_book
 from aliquot.lease.migrations import SCHEMA_VERSION
-from aliquot.model import AliquotError, GpuUuid, Lease, LeaseState, Reason
+from aliquot.model import (
+    AliquotError,
+    ContainerHolder,
+    GpuUuid,
+    Lease,
+    LeaseState,
+    ProcessHolder,
+    Reason,
+)
 
 Reserve = Callable[..., Lease]
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -103,6 +111,32 @@ def test_a_writer_waits_for_the_disk_fully_where_it_must(book: Book) -> None:
     assert {name for (name,) in strict if not name.startswith("sqlite_")} == set()
 
 
+def test_a_step_is_on_disk_on_return_where_somebody_may_rely_on_it(
+    book: Book, reserve: Reserve, me: ProcessHolder
+) -> None:
+    """The table in ``aliquot.lease.book``; 2 is SQLite's synchronous=FULL, 1 is NORMAL."""
+
+    def level() -> int:
+        return int(book._file._connection.execute("PRAGMA synchronous").fetchone()[0])
+
+    lease, other, third = reserve(book), reserve(book), reserve(book)
+    assert level() == 1
+    book.advance(lease.id, LeaseState.HELD, at=2, holder=me)
+    assert level() == 1
+    book.advance(other.id, LeaseState.HELD, at=2)
+    assert level() == 2
+    book.advance(lease.id, LeaseState.RELEASING, at=3)
+    assert level() == 1
+    book.advance(third.id, LeaseState.HELD, at=2, holder=ContainerHolder("podman", me))
+    assert level() == 2
+    book.advance(other.id, LeaseState.RELEASING, at=3)
+    book.end(lease.id, at=4, why="released", usages=())
+    assert level() == 2
+    book.advance(third.id, LeaseState.RELEASING, at=3)
+    book.set_expiry(reserve(book).id, 9, at=4)
+    assert level() == 2
+
+
 @pytest.mark.parametrize(
     "content",
     [b"", b"x", b"not a database, not at all\n" * 500, bytes(8192), b"SQLite format 3\0" + bytes(4080)],
@@ -168,6 +202,19 @@ def test_no_flipped_bits_ever_raise_anything_but_our_error(path: Path, reserve: 
             seen.add(None)
     assert Reason.BOOK_CORRUPT in seen
     assert seen <= {Reason.BOOK_CORRUPT, Reason.BOOK_NEWER, Reason.NOT_FOUND, Reason.FAILED, None}
+
+
+def test_a_log_without_its_book_is_never_played_into_a_new_one(path: Path, reserve: Reserve) -> None:
+    with open_book(path) as book:
+        reserve(book)
+        log = path.with_name(path.name + "-wal")
+        content = log.read_bytes()
+        path.unlink()
+        for read_only in (False, True):
+            error = refusal(path, read_only=read_only)
+            assert (error.reason, log.name in error.message) == (Reason.BOOK_CORRUPT, True)
+        assert not path.exists()
+        assert log.read_bytes() == content
 
 
 @pytest.mark.usefixtures("kept")
