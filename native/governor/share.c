@@ -138,8 +138,8 @@ static bool read_memory(unsigned device, uint64_t *memory)
 {
     for (int attempt = 0; attempt < 10000; attempt++) {
         uint32_t before = __atomic_load_n(&limits->sequence, __ATOMIC_ACQUIRE);
-        *memory = __atomic_load_n(&limits->devices[device].memory, __ATOMIC_RELAXED);
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        /* Acquire: the second look at the sequence must not move before this one. */
+        *memory = __atomic_load_n(&limits->devices[device].memory, __ATOMIC_ACQUIRE);
         if (before % 2 == 0 && before == __atomic_load_n(&limits->sequence, __ATOMIC_RELAXED))
             return true;
         __builtin_ia32_pause();

@@ -12,12 +12,13 @@ from aliquot.model import MIB, Lease
 
 @pytest.fixture(scope="session")
 def built() -> Built:
-    return build(ROOT / "build" / "tests-governor", sanitize=False)
+    return build(ROOT / "build" / "tests-governor")
 
 
-@pytest.fixture(scope="session")
-def sanitized() -> Built:
-    return build(ROOT / "build" / "tests-governor-asan", sanitize=True)
+@pytest.fixture(scope="session", params=["address,undefined", "thread"])
+def sanitized(request: pytest.FixtureRequest) -> Built:
+    folder = "tests-governor-" + str(request.param).partition(",")[0]
+    return build(ROOT / "build" / folder, sanitizers=request.param)
 
 
 @pytest.fixture

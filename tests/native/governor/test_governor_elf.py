@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 from tests.native.governor.shares import Built
-from tools.generate_surface import CUDA_TABLE, NVML_TABLE, read_table
+
+from generate_surface import CUDA_TABLE, NVML_TABLE, read_table
 
 LIBRARIES = {"libcuda.so.1": CUDA_TABLE, "libnvidia-ml.so.1": NVML_TABLE}
 

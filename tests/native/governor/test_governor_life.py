@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from tests.native.governor.shares import UUIDS, Built, MakeShare, ShareOnDisk
-from tools.generate_surface import CUDA_TABLE, read_table
 
 from aliquot.enforcement import abi
 from aliquot.model import MIB
+from generate_surface import CUDA_TABLE, read_table
 
 
 def tenant(share: ShareOnDisk, built: Built, *arguments: str) -> "subprocess.Popen[str]":

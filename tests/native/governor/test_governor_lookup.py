@@ -1,7 +1,8 @@
 """cuGetProcAddress: exactly the function, version and stream kind that was asked for."""
 
 from tests.native.governor.shares import ROOT, MakeShare, ShareOnDisk
-from tools.generate_surface import CUDA_TABLE, read_table
+
+from generate_surface import CUDA_TABLE, read_table
 
 LOOK_UP = """
 check(cuda.cuInit(0))

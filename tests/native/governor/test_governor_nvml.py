@@ -2,9 +2,9 @@
 
 import pytest
 from tests.native.governor.shares import UUIDS, MakeShare, ShareOnDisk
-from tools.generate_surface import NVML_TABLE, read_table
 
 from aliquot.model import MIB
+from generate_surface import NVML_TABLE, read_table
 
 A, B, C, D = UUIDS
 NVML = """

@@ -267,6 +267,24 @@ int main(void) { void *c; unsigned long long p;
     assert done.returncode == 2
 
 
+def test_a_static_program_finds_the_governor(share: ShareOnDisk, tmp_path: Path) -> None:
+    """Asked for what needs no thread-local variable: glibc gives a static program's libraries none."""
+    source = tmp_path / "static.c"
+    source.write_text(
+        """
+#include <dlfcn.h>
+int main(int n, char **a) {
+  void *h = dlopen(a[1], RTLD_NOW); unsigned long bytes = 0; (void)n;
+  int (*start)(unsigned) = dlsym(h, "cuInit"), (*total)(unsigned long *, int) = dlsym(h, "cuDeviceTotalMem_v2");
+  return start(0) || total(&bytes, 0) ? 255 : (int)(bytes >> 20); }
+"""
+    )
+    program = tmp_path / "static"
+    if subprocess.run(["cc", "-static", source, "-o", program], capture_output=True).returncode != 0:
+        pytest.skip("no static libc here")
+    assert subprocess.run([program, share.cuda], env=share.environment(), check=False).returncode == 100
+
+
 def test_a_plug_in_that_looks_in_itself_first_finds_the_governor(share: ShareOnDisk, tmp_path: Path) -> None:
     source = tmp_path / "plugin.c"
     source.write_text(
