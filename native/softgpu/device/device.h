@@ -19,6 +19,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The version of the driver API that both libraries say they have: the newest of native/cuda/cuda.tsv.
+ * An older one would make NVRTC and nvJitLink of a newer toolkit warn that their code may not load. */
+#define SG_CUDA_VERSION 13050
+
 #define SG_CHUNK_SHIFT 21
 #define SG_CHUNK_BYTES ((uint64_t)1 << SG_CHUNK_SHIFT)
 #define SG_MAXIMUM_DEVICES 64
@@ -111,7 +115,7 @@ uint64_t sg_used_bytes(sg_device *device);
 
 /* ---- turns and time (turns.c) ---- */
 
-uint64_t sg_now_ns(void); /* CLOCK_MONOTONIC: one clock for all processes of the machine */
+uint64_t sg_monotonic_ns(void); /* CLOCK_MONOTONIC: one clock for all processes of the machine */
 
 /* Kernels of one device run one after another, whichever process they are of. */
 int sg_turn_begin(sg_device *device);

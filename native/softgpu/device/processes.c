@@ -182,7 +182,7 @@ static void describe(sg_device *device, int index, uint64_t own_namespace, sg_pr
     process->busy_ns = atomic_load(&slot->busy_ns);
     process->launches = atomic_load(&slot->launches);
     process->instructions = atomic_load(&slot->instructions);
-    uint64_t now = sg_now_ns();
+    uint64_t now = sg_monotonic_ns();
     uint64_t recent = sg_recent_busy_ns(&slot->recent, now) + sg_running_busy_ns(device, index, now);
     process->recent_permille = recent >= 1000000000u ? 1000 : (unsigned)(recent / 1000000);
     memcpy(process->name, slot->name, sizeof process->name);

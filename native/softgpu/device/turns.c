@@ -11,7 +11,7 @@
 
 #include "layout.h"
 
-uint64_t sg_now_ns(void) {
+uint64_t sg_monotonic_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
@@ -58,13 +58,13 @@ int sg_turn_begin(sg_device *device) {
         return error;
     }
     atomic_store(&device->state->running_slot, (uint32_t)device->slot);
-    atomic_store(&device->state->running_since_ns, sg_now_ns());
+    atomic_store(&device->state->running_since_ns, sg_monotonic_ns());
     return 0;
 }
 
 void sg_turn_end(sg_device *device, uint64_t instructions) {
     sg_state *state = device->state;
-    uint64_t began = atomic_load(&state->running_since_ns), ended = sg_now_ns();
+    uint64_t began = atomic_load(&state->running_since_ns), ended = sg_monotonic_ns();
     if (began == 0 || began > ended) /* someone wrote nonsense into the shared file */
         began = ended;
     atomic_store(&state->running_since_ns, 0);
@@ -99,7 +99,7 @@ uint64_t sg_running_busy_ns(sg_device *device, int slot, uint64_t now_ns) {
 }
 
 unsigned sg_recent_permille(sg_device *device) {
-    uint64_t now = sg_now_ns();
+    uint64_t now = sg_monotonic_ns();
     uint64_t busy = sg_recent_busy_ns(&device->state->recent, now) + sg_running_busy_ns(device, -1, now);
     return busy >= 1000000000u ? 1000 : (unsigned)(busy / 1000000);
 }

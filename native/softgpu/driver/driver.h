@@ -20,8 +20,6 @@
 #define SG_PTSZ(target) SG_ALIAS(target##_ptsz, target)
 #define SG_PTDS(target) SG_ALIAS(target##_ptds, target)
 
-#define SG_DRIVER_VERSION 13000
-
 /* ---- devices ---- */
 
 typedef struct sg_gpu {

@@ -35,7 +35,7 @@ SG_EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsign
         return CUDA_ERROR_INVALID_HANDLE;
     if (flags > 1)
         return CUDA_ERROR_INVALID_VALUE;
-    event->at_ns = sg_now_ns();
+    event->at_ns = sg_monotonic_ns();
     event->recorded = true;
     return CUDA_SUCCESS;
 }

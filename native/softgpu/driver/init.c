@@ -71,7 +71,7 @@ SG_EXPORT CUresult cuInit(unsigned flags) {
 SG_EXPORT CUresult cuDriverGetVersion(int *version) {
     if (version == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *version = SG_DRIVER_VERSION;
+    *version = SG_CUDA_VERSION;
     return CUDA_SUCCESS;
 }
 

@@ -25,7 +25,7 @@ static void *choose(const char *name, int version, bool per_thread, int *status)
     const sg_symbol *end = sg_symbols + sg_symbol_count, *best = NULL;
     *status = SYMBOL_NOT_FOUND;
     for (const sg_symbol *s = first_of(name); s != NULL && s < end && strcmp(s->base, name) == 0; s++) {
-        if (s->version > SG_DRIVER_VERSION)
+        if (s->version > SG_CUDA_VERSION)
             continue; /* of a driver newer than the one we say we are */
         if (*status == SYMBOL_NOT_FOUND)
             *status = VERSION_NOT_SUFFICIENT;

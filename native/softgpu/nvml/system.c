@@ -5,9 +5,9 @@
 
 #include "nvml.h"
 
-/* Shaped like a driver version, because programs split it at its points. 580 is the branch of CUDA 13.0;
+/* Shaped like a driver version, because programs split it at its points. 615 is the branch of CUDA 13.5;
  * a minor number of 0 was never released. */
-#define DRIVER_VERSION "580.00.00"
+#define DRIVER_VERSION "615.00.00"
 
 static nvmlReturn_t version(const char *value, char *text, unsigned length) {
     nvmlReturn_t result = sg_session_ready();
@@ -26,7 +26,7 @@ SG_EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *text, unsigned length) {
 SG_EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *number) {
     if (number == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    *number = 13000;
+    *number = SG_CUDA_VERSION;
     return NVML_SUCCESS;
 }
 SG_ALIAS(nvmlSystemGetCudaDriverVersion, nvmlSystemGetCudaDriverVersion_v2);

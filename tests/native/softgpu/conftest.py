@@ -17,7 +17,7 @@ Compile = Callable[..., Path]
 def box(tmp_path: Path) -> Iterator[Box]:
     for library in SONAMES:
         if not (LIBRARIES / library).exists():
-            pytest.skip(f"no {library}: cmake -S . -B build/native && cmake --build build/native")
+            pytest.fail(f"{LIBRARIES / library} is missing: build the native parts first")
     made = Box(tmp_path / "state")
     yield made
     made.close()

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
-LIBRARIES = ROOT / "src" / "aliquot" / "_native" / "softgpu"
+# Another build of the libraries (with sanitizers, say) can be put to the same tests.
+LIBRARIES = Path(os.environ.get("SOFTGPU_LIBRARIES") or ROOT / "src" / "aliquot" / "_native" / "softgpu")
 PROGRAMS = Path(__file__).parent / "programs"
 SONAMES = ("libcuda.so.1", "libnvidia-ml.so.1", "libnvJitLink.so.12", "libnvJitLink.so.13")
 MIB = 1 << 20

@@ -12,7 +12,7 @@ def test_nvml_shows_the_device_as_its_file_describes_it(box: Box, client_python:
     assert (seen["count"], seen["index"], seen["minor"]) == (1, 0, 0)
     assert (seen["name"], seen["uuid"]) == ("Aliquot Test GPU", device.name)
     assert (seen["bus"], seen["legacy_bus"]) == ("00000000:3B:00.0", "0000:3B:00.0")
-    assert (seen["driver_fields"], seen["cuda"]) == (3, 13000)
+    assert (seen["driver_fields"], seen["cuda"]) == (3, 13050)
     assert str(seen["nvml"]).startswith("13.")
     assert (seen["capability"], seen["cores"]) == ([8, 0], 16 * 64)
     assert (seen["clock"], seen["memory_clock"], seen["power_limit"]) == (1410, 1215, 400000)

@@ -60,7 +60,7 @@ print(
             "right": bool(np.array_equal(result, expected.ravel())),
             "name": device.name,
             "initial_counter": int(counter[0]),
-            "registers": kernel.attributes.num_regs(),
+            "registers": kernel.attributes.num_regs,
             "arguments": kernel.num_arguments,
         }
     )

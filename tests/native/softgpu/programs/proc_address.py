@@ -39,7 +39,7 @@ answer(
     wrong=wrong,
     unknown=missing(b"cuNoSuchThing", 13000),
     too_old=missing(b"cuMemAllocAsync", 11000),
-    of_a_newer_driver=missing(b"cuCheckpointOperationComplete", 13050),
+    too_new=missing(b"cuCheckpointOperationComplete", 13030),
     version_suffix=missing(b"cuMemAlloc_v2", 13000),
     without_status=cuda.cuGetProcAddress(b"cuNoSuchThing", byref(c_void_p()), 13000, c_uint64(0)),
 )
