@@ -13,8 +13,11 @@ import pytest
 _ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tools")]
 
+from tests.contract.governed_share import GovernedShare, make_governed  # noqa: E402
 from tests.contract.tenancy import IMAGE, HandMadeShare, Tenant, given_share, make_share  # noqa: E402
 
+from aliquot import enforcement, softgpu  # noqa: E402
+from aliquot.model import AliquotError  # noqa: E402
 from engines.docker import DockerSetup, build_newest, docker_setup  # noqa: E402
 from engines.podman import PodmanSetup, podman_setup  # noqa: E402
 from engines.rootfs import make_rootfs, pack  # noqa: E402
@@ -37,6 +40,19 @@ def share() -> Iterator[HandMadeShare]:
     top = Path(tempfile.mkdtemp(prefix="aliquot-share-"))
     try:
         yield make_share(top)
+    finally:
+        shutil.rmtree(top)
+
+
+@pytest.fixture
+def governed() -> Iterator[GovernedShare]:
+    try:
+        libraries = {"governor": enforcement.governor_folder(), "softgpu": softgpu.library_folder()}
+    except AliquotError as reason:
+        pytest.skip(str(reason))
+    top = Path(tempfile.mkdtemp(prefix="aliquot-share-"))
+    try:
+        yield make_governed(top, libraries)
     finally:
         shutil.rmtree(top)
 

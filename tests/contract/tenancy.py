@@ -1,5 +1,7 @@
 """One share made by hand from real files, and a user's command line that gets it."""
 
+import contextlib
+import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,19 +30,20 @@ from aliquot.model import (
     GpuUuid,
     Isolation,
     Lease,
-    LeaseId,
     LeaseState,
     NobodyHolder,
     Policy,
     Share,
     Thousandths,
     Vendor,
+    lease_id,
 )
 from engines.docker import DockerSetup
 from engines.podman import PodmanSetup
 
 IMAGE = "aliquot-test:1"
-LEASE = LeaseId("abcde")
+LEASE = lease_id(os.getpid())
+"""Of its own for each run of the tests: two may write into one CDI folder at once."""
 OURS = GpuUuid("GPU-00000000-0000-0000-0000-00000000aaaa")
 THEIRS = GpuUuid("GPU-00000000-0000-0000-0000-00000000bbbb")
 LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1", "libnvJitLink.so.13")
@@ -73,9 +76,9 @@ def make_share(top: Path) -> HandMadeShare:
     for folder in (root / "lib", root / "driver", state / "lib/hash/governor", state / "lib/hash/softgpu"):
         folder.mkdir(parents=True)
     (state / "book.sqlite").write_text("the book")
-    (root / "limits").write_text("limits of abcde\n")
+    (root / "limits").write_text(f"limits of {LEASE}\n")
     (root / "limits").chmod(0o444)
-    (root / "ledger").write_text("ledger of abcde\n")
+    (root / "ledger").write_text(f"ledger of {LEASE}\n")
     (root / "ledger").chmod(0o666)
     for soname in LIBRARIES:
         (state / "lib/hash/softgpu" / soname).write_text(f"softgpu {soname}\n")
@@ -163,5 +166,6 @@ class given_share:  # noqa: N801 - used as `with given_share(…)`
     def __exit__(self, *_: object) -> None:
         if self.cdi_folder is not None:
             remove_cdi_spec(LEASE, folder=self.share.folder, cdi_folder=self.cdi_folder)
-        if not self.existed and Path("/var/run/cdi").exists():
-            Path("/var/run/cdi").rmdir()
+        if not self.existed:
+            with contextlib.suppress(OSError):  # gone already, or somebody else's now
+                Path("/var/run/cdi").rmdir()

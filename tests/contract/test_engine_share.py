@@ -7,13 +7,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.contract.tenancy import IMAGE, LIBRARIES, OURS, THEIRS, HandMadeShare, Tenant, given_share
+from tests.contract.tenancy import IMAGE, LEASE, LIBRARIES, OURS, THEIRS, HandMadeShare, Tenant, given_share
 
 from aliquot.model import DeviceNode, Edits
 
 pytestmark = pytest.mark.engine
 
 SHARE = "/run/aliquot/share"
+LIMITS = f"limits of {LEASE}"
 
 
 def test_root_inside_reads_its_limits_and_cannot_change_them(tenant: Tenant) -> None:
@@ -25,8 +26,8 @@ def test_root_inside_reads_its_limits_and_cannot_change_them(tenant: Tenant) -> 
         umount {SHARE}/limits || echo refused
         cat {SHARE}/limits
     """
-    assert tenant.shell(script).splitlines() == ["limits of abcde", *["refused"] * 4, "limits of abcde"]
-    assert Path(tenant.share.folder.limits).read_text() == "limits of abcde\n"
+    assert tenant.shell(script).splitlines() == [LIMITS, *["refused"] * 4, LIMITS]
+    assert Path(tenant.share.folder.limits).read_text() == f"{LIMITS}\n"
 
 
 @pytest.mark.parametrize("uid", ["0", "12345"])
@@ -70,7 +71,7 @@ def test_a_device_folder_is_readable_and_only_its_shared_files_writable(tenant: 
 
 def test_the_share_is_there_with_a_read_only_root_and_a_fresh_run_folder(tenant: Tenant) -> None:
     script = f"cat {SHARE}/limits /usr/lib64/libcuda.so.1"
-    expected = "limits of abcde\ngovernor libcuda.so.1\n"
+    expected = f"{LIMITS}\ngovernor libcuda.so.1\n"
     assert tenant.shell(script, "--read-only") == expected
     assert tenant.shell(script, "--tmpfs", "/run") == expected
 
@@ -86,12 +87,12 @@ def test_the_users_own_mount_above_the_share_hides_nothing_of_it(
             f"{tmp_path}:{place}" if option == "--volume" else f"type=bind,source={tmp_path},target={place}"
         )
         seen = tenant.shell(f"cat {place}/other /usr/lib64/libcuda.so.1 {SHARE}/limits", option, value)
-        assert seen == "the user's file\ngovernor libcuda.so.1\nlimits of abcde\n"
+        assert seen == f"the user's file\ngovernor libcuda.so.1\n{LIMITS}\n"
 
 
 def test_the_environment_says_the_lease_and_asks_nvidias_runtime_for_nothing(tenant: Tenant) -> None:
     lines = tenant.shell("env").splitlines()
-    assert {"ALIQUOT_LEASE=abcde", "CUDA_DEVICE_ORDER=PCI_BUS_ID", "NVIDIA_VISIBLE_DEVICES=void"} <= set(
+    assert {f"ALIQUOT_LEASE={LEASE}", "CUDA_DEVICE_ORDER=PCI_BUS_ID", "NVIDIA_VISIBLE_DEVICES=void"} <= set(
         lines
     )
 
@@ -154,7 +155,7 @@ def test_a_removed_cdi_specification_keeps_a_container_from_starting(tenant: Ten
     try:
         refused = tenant.setup.run("start", "--attach", "gone")
         assert refused.returncode != 0
-        assert "aliquot.dev/share=abcde" in refused.stderr
+        assert f"aliquot.dev/share={LEASE}" in refused.stderr
     finally:
         tenant.setup.run("rm", "--force", "gone")
 
