@@ -124,15 +124,6 @@ SG_ALIAS(cuLinkAddFile, cuLinkAddFile_v2);
 /* The merged text must also parse: an error belongs to the link, not to a later load. */
 static CUresult merge(CUlinkState state, size_t *length) {
     char log[4096] = "";
-    if (state->count == 1) { /* one text is its own merge */
-        *length = state->lengths[0];
-        state->merged = strdup(state->texts[0]);
-        sg_module *code;
-        CUresult result = sg_code_parse(state->merged, *length, &state->options, &code);
-        if (result == CUDA_SUCCESS)
-            sg_module_destroy(code);
-        return result;
-    }
     sg_status status = sg_link((const char *const *)state->texts, state->lengths, state->count, log, sizeof log,
                                &state->merged, length);
     if (status == SG_OK) {
