@@ -21,19 +21,25 @@ _CARD_MAJORS = ("195", "226", "*")
 """Character devices: NVIDIA's, DRM's, any."""
 _RUNTIME_FOLDER = "/var/run/nvidia-container-devices"
 """NVIDIA's runtime reads the names of mounts below it as card numbers."""
+_LISTS = ("annotation", "cap-add", "device", "device-cgroup-rule")
 _ENGINE_SOCKETS = ("docker.sock", "podman.sock", "containerd.sock", "crio.sock")
 
 
 def refusals(options: Sequence[Option], engine: Engine) -> Iterator[tuple[Option, str]]:
     """(option, why) of each option that would give the container cards past its share."""
     for option in options:
-        why = _why_refused(option, engine)
-        if why is not None:
-            yield option, why
+        reasons = [why for value in _values(option) if (why := _why_refused(option, value, engine))]
+        if reasons:
+            yield option, reasons[0]
 
 
-def _why_refused(option: Option, engine: Engine) -> str | None:
+def _values(option: Option) -> Sequence[str]:
+    """Podman takes several, by comma, where Docker takes one; none of these has a comma in it."""
     value = option.value or ""
+    return value.split(",") if option.name in _LISTS else [value]
+
+
+def _why_refused(option: Option, value: str, engine: Engine) -> str | None:
     match option.name:
         case "gpus":
             return "it hands whole cards to the container, past its share"
@@ -47,7 +53,7 @@ def _why_refused(option: Option, engine: Engine) -> str | None:
             return _cgroup_rule(value)
         case "volume" | "mount":
             return _mount(*source_and_target(option))
-        case "env":
+        case "env" | "env-merge":
             return _env(value)
         case "annotation" if value.startswith("cdi.k8s.io/"):
             return "NVIDIA's runtime reads it as a request for cards"
@@ -106,21 +112,29 @@ def warnings(options: Sequence[Option], *, own_folders: Sequence[str]) -> Iterat
     ``own_folders``: where Aliquot keeps the book and the shares on this machine.
     """
     for option in options:
-        value = option.value or ""
-        if option.name == "cap-add" and value.upper().removeprefix("CAP_") in ("ALL", "SYS_ADMIN"):
-            yield _weaker(f"--cap-add {value}", "root inside can remount its limits writable")
-        elif option.name == "cap-add" and value.upper().removeprefix("CAP_") == "SYS_PTRACE":
-            yield _weaker(f"--cap-add {value}", "root inside can reach into other tenants' processes")
-        elif option.name == "pid" and value == "host":
+        if option.name == "cap-add":
+            yield from filter(None, map(_capability, _values(option)))
+        elif option.name == "pid" and option.value == "host":
             yield _weaker("--pid host", "root inside can reach into other tenants' containers")
         elif option.name in ("volume", "mount"):
-            source, _ = source_and_target(option)
-            source = _real_run(clean(source))
-            if PurePosixPath(source).name in _ENGINE_SOCKETS:
-                yield _weaker(source, "a program inside can start containers without a share")
-            shown = [folder for folder in own_folders if source and _overlap(folder, source)]
-            if shown:
-                yield _weaker(source, f"it shows Aliquot's own files in {shown[0]} to the container")
+            yield from _source(_real_run(clean(source_and_target(option)[0])), own_folders)
+
+
+def _capability(value: str) -> Notice | None:
+    match value.upper().removeprefix("CAP_"):
+        case "ALL" | "SYS_ADMIN":
+            return _weaker(f"--cap-add {value}", "root inside can remount its limits writable")
+        case "SYS_PTRACE":
+            return _weaker(f"--cap-add {value}", "root inside can reach into other tenants' processes")
+    return None
+
+
+def _source(source: str, own_folders: Sequence[str]) -> Iterator[Notice]:
+    if PurePosixPath(source).name in _ENGINE_SOCKETS:
+        yield _weaker(source, "a program inside can start containers without a share")
+    shown = [folder for folder in own_folders if source and _overlap(folder, source)]
+    if shown:
+        yield _weaker(source, f"it shows Aliquot's own files in {shown[0]} to the container")
 
 
 def _overlap(one: str, other: str) -> bool:

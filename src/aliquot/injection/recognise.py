@@ -43,7 +43,8 @@ def _refuse_wrapped(argv: Sequence[str], wrapper: str) -> None:
     if wrapper not in _WRAPPERS:
         return
     for at, word in enumerate(argv[1:], start=1):
-        if client_kind(word) is not None or basename(word) in _COMPOSE:
+        starts = {*VERBS, "compose"} & set(argv[at + 1 :])
+        if (client_kind(word) is not None and starts) or basename(word) in _COMPOSE:
             front, engine = " ".join(argv[:at]), " ".join(argv[at:])
             raise AliquotError(
                 Reason.COMMAND_NOT_UNDERSTOOD,

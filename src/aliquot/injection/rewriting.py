@@ -44,7 +44,7 @@ def rewrite(
     options, _ = parse_run(command, engine.kind)
     refused = list(refusals(options, engine))
     if refused:
-        raise _refusal(command, refused)
+        raise _refusal(command, options, refused)
     runtime, runtime_notices = _plain_runtime(options, engine)
     # Directly after the verb: the first word that is certainly the client's own. Between the
     # options and the image would let ours win over the user's, which no caller wants.
@@ -54,16 +54,28 @@ def rewrite(
     return Rewritten(argv, notices)
 
 
-def _refusal(command: ContainerCommand, refused: Sequence[tuple[Option, str]]) -> AliquotError:
+def _refusal(
+    command: ContainerCommand, options: Sequence[Option], refused: Sequence[tuple[Option, str]]
+) -> AliquotError:
     words = [" ".join(command.argv[option.start : option.end]) for option, _ in refused]
-    drop = {at for option, _ in refused for at in range(option.start, option.end)}
-    rest = [word for at, word in enumerate(command.argv) if at not in drop]
+    rest = _without(command, options, [option for option, _ in refused])
     return AliquotError(
         Reason.GIVES_EVERY_GPU,
         f"`{words[0]}`: {refused[0][1]}",
         facts=[f"{word}  {why}" for word, (_, why) in zip(words, refused, strict=True)],
         next=[(f"aliquot run --gpu SPEC -- {shlex.join(rest)}", "the same without it")],
     )
+
+
+def _without(command: ContainerCommand, options: Sequence[Option], refused: Sequence[Option]) -> list[str]:
+    """The words without the refused options; of a cluster such as ``-ite A=B`` the rest is kept."""
+    words: list[str | None] = list(command.argv)
+    for option in refused:
+        others = sum(other.start == option.start and other is not option for other in options)
+        words[option.start : option.end] = [None] * (option.end - option.start)
+        if others:
+            words[option.start] = command.argv[option.start][: 1 + others]
+    return [word for word in words if word is not None]
 
 
 def _plain_runtime(options: Sequence[Option], engine: Engine) -> tuple[tuple[str, ...], tuple[Notice, ...]]:

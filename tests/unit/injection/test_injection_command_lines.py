@@ -107,7 +107,14 @@ def test_the_clients_own_options_are_what_chooses_the_engine() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["python train.py", "bash -c 'docker run x'", "./docker-like run x", "sudo ls", "env A=B python x"],
+    [
+        "python train.py",
+        "bash -c 'docker run x'",
+        "./docker-like run x",
+        "sudo ls",
+        "env A=B python x",
+        "timeout 5 which docker",
+    ],
 )
 def test_a_program_of_this_machine_is_no_container(line: str) -> None:
     assert container_command(shlex.split(line)) is None

@@ -42,6 +42,7 @@ def rewritten(line: str, engine: Engine, image_env: tuple[str, ...] | None = Non
         ("--device /dev/dri/renderD128", "device node"),
         ("--device /dev/kfd", "device node"),
         ("--device /dev", "every device"),
+        ("--device /dev/fuse,/dev/nvidia0", "device node"),
         ("--device-cgroup-rule 'c 195:* rwm'", "make a card's device node"),
         ("--device-cgroup-rule 'c *:* rwm'", "make a card's device node"),
         ("--device-cgroup-rule 'a *:* rwm'", "make a card's device node"),
@@ -60,7 +61,7 @@ def rewritten(line: str, engine: Engine, image_env: tuple[str, ...] | None = Non
         ("-eNVIDIA_VISIBLE_DEVICES=0", "it names"),
         ("--env=NVIDIA_VISIBLE_DEVICES", "it names"),
         ("--env 'NVIDIA_*'", "it names"),
-        ("-ite NVIDIA_VISIBLE_DEVICES=none", "it names"),
+        ("--env-merge=NVIDIA_VISIBLE_DEVICES=all", "it names"),
         ("--annotation cdi.k8s.io/x=nvidia.com/gpu=all", "request for cards"),
     ],
 )
@@ -79,6 +80,12 @@ def test_every_such_option_is_named_at_once(engine: MakeEngine) -> None:
         rewritten("docker run --gpus all -it --privileged -e NVIDIA_VISIBLE_DEVICES=0 app", engine())
     assert len(raised.value.facts) == 3
     assert raised.value.next[0][0] == "aliquot run --gpu SPEC -- docker run -it app"
+
+
+def test_the_rest_of_a_cluster_of_letters_is_kept_in_the_suggestion(engine: MakeEngine) -> None:
+    with pytest.raises(AliquotError) as raised:
+        rewritten("docker run -ite NVIDIA_VISIBLE_DEVICES=0 -dv/dev:/dev app", engine())
+    assert raised.value.next[0][0] == "aliquot run --gpu SPEC -- docker run -it -d app"
 
 
 @pytest.mark.parametrize(
@@ -142,6 +149,7 @@ def test_an_image_that_asks_for_cards_is_said(engine: MakeEngine) -> None:
         ("--cap-add SYS_ADMIN", "remount its limits"),
         ("--cap-add=CAP_SYS_ADMIN", "remount its limits"),
         ("--cap-add all", "remount its limits"),
+        ("--cap-add NET_ADMIN,SYS_ADMIN", "remount its limits"),
         ("--cap-add SYS_PTRACE", "other tenants"),
         ("--pid=host", "other tenants"),
         ("-v /var/run/docker.sock:/var/run/docker.sock", "without a share"),
