@@ -132,7 +132,7 @@ def software_failed(failure: NvmlError, root: Path) -> Notice:
         "softgpu-broken",
         Severity.ERROR,
         f"The software GPUs in {root} cannot be read: {failure.words}.",
-        "build the native parts anew (make native), or install Aliquot again",
+        "build the native parts anew (make build), or install Aliquot again",
     )
 
 
@@ -141,7 +141,7 @@ def software_library_missing(folder: Path) -> Notice:
         "softgpu-library-missing",
         Severity.ERROR,
         f"There are software GPUs, but their driver is not in {folder}.",
-        "make native builds it in a checkout; a packaged Aliquot has it",
+        "make build builds it in a checkout; a packaged Aliquot has it",
     )
 
 

@@ -268,6 +268,7 @@ class Machine:
             memory=memory,
             at=time.time_ns(),
             entropy=lambda: uuid4().int,
+            taken_pci_ids=[gpu.pci_id for gpu in self.look().gpus],
         )
         ours = {device.uuid for device in made}
         gpus = self.look().gpus
@@ -287,7 +288,8 @@ class Machine:
         from aliquot.node.libraries import ensure_copied
         from aliquot.softgpu import environment, library_folder
 
-        return environment(ensure_copied(library_folder(), self.paths.libraries))
+        inherited = os.environ.get("LD_LIBRARY_PATH", "")
+        return environment(ensure_copied(library_folder(), self.paths.libraries), inherited=inherited)
 
     # ---- keeping the book true ----
 

@@ -15,13 +15,11 @@ GIB = 1 << 30
 
 def main():
     print(f"process {os.getpid()}", flush=True)
-    free, total = cuda.current_context().get_memory_info()
+    _, total = cuda.current_context().get_memory_info()
     pynvml.nvmlInit()
     seen = pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByIndex(0)).total
-    print(
-        f"{cuda.get_current_device().name}: {total / GIB:.2f} GiB through the driver, {seen / GIB:.2f} GiB through NVML",
-        flush=True,
-    )
+    name = cuda.get_current_device().name
+    print(f"{name}: {total / GIB:.2f} GiB through the driver, {seen / GIB:.2f} GiB through NVML", flush=True)
     kept, taken, step = [], 0, 256 << 20
     while step >= 1 << 20:
         try:
