@@ -153,6 +153,8 @@ EXPORTED CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
     if (primary_of(device) != 0 || devices_share_index(device) < 0)
         return real(out, device);
     CUresult result = begin_context(&entry, KIND_CONTEXT, device);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && primary_of(device) != 0)
+        return real(out, device); /* another thread was faster, and what it charged is what lacked */
     if (result != CUDA_SUCCESS)
         return result;
     entry.primary = true;

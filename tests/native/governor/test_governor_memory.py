@@ -356,6 +356,15 @@ say([[n // MIB for n in a], [n // MIB for n in b]])
     assert [device.peak // MIB for device in share.ledger().devices] == [30, 70]
 
 
+def test_the_charge_follows_the_device_whatever_number_the_program_gives_it(make_share: MakeShare) -> None:
+    share = make_share(memory={UUIDS[2]: 50 * MIB, UUIDS[0]: 80 * MIB})
+    script = "begin(0); check(alloc(20 * MIB)[0]); say(info()[1] // MIB)"
+    assert share.run(script, CUDA_VISIBLE_DEVICES="1,0") == 80
+    assert [device.peak // MIB for device in share.ledger().devices] == [0, 30]
+    assert share.run(script, CUDA_VISIBLE_DEVICES=UUIDS[2]) == 50
+    assert [device.peak // MIB for device in share.ledger().devices] == [30, 30]
+
+
 def test_a_whole_device_in_a_governed_lease_is_bounded_by_the_card_alone(make_share: MakeShare) -> None:
     share = make_share(memory={UUIDS[0]: None})
     assert share.run("begin()\nsay([n >> 30 for n in info()])") == [63, 64]

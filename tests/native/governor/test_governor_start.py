@@ -275,7 +275,8 @@ def test_a_static_program_finds_the_governor(share: ShareOnDisk, tmp_path: Path)
 #include <dlfcn.h>
 int main(int n, char **a) {
   void *h = dlopen(a[1], RTLD_NOW); unsigned long bytes = 0; (void)n;
-  int (*start)(unsigned) = dlsym(h, "cuInit"), (*total)(unsigned long *, int) = dlsym(h, "cuDeviceTotalMem_v2");
+  int (*start)(unsigned) = dlsym(h, "cuInit");
+  int (*total)(unsigned long *, int) = dlsym(h, "cuDeviceTotalMem_v2");
   return start(0) || total(&bytes, 0) ? 255 : (int)(bytes >> 20); }
 """
     )
