@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aliquot.enforcement import read_ledger
 from aliquot.injection import container_command, forms, process_edits
@@ -25,6 +25,7 @@ from aliquot.model import (
     PlacementPolicy,
     Reason,
     Refused,
+    Severity,
     Snapshot,
     Usage,
     Vendor,
@@ -95,10 +96,15 @@ class Machine:
     def look(self) -> Snapshot:
         """GPUs with cordons and the memory of programs outside the book. Writes nothing."""
         snapshot = look_here(self.paths)
-        book = self._book or open_book(self.paths.book, read_only=True)
-        live = book.leases(live=True)
+        try:
+            book = self._book or open_book(self.paths.book, read_only=True)
+            live, cordons = book.leases(live=True), book.cordons()
+        except AliquotError as error:
+            # The cards are there all the same; whoever leases opens the book and is refused.
+            notice = Notice("book", Severity.ERROR, error.message, error.next[0][0] if error.next else None)
+            return replace(snapshot, notices=(*snapshot.notices, notice))
         inside = pids_inside(live, processes_carrying([lease.id for lease in live]), self._slots(live))
-        return with_book(snapshot, cordoned=book.cordons(), inside=inside)
+        return with_book(snapshot, cordoned=cordons, inside=inside)
 
     def leases(self, *, ended: bool = False, since: int | None = None) -> tuple[Lease, ...]:
         self.reap()

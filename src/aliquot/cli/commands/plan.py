@@ -53,5 +53,5 @@ def command(
         out("\n".join(plan_lines(ask, result, snapshot)))
     if not isinstance(result, Refused):
         return 0
-    say("\n".join(failure_lines(refusal_of(ask, result))))
+    say("\n".join(failure_lines(refusal_of(ask, result, node=snapshot.node.name))))
     return result.reason.exit_code

@@ -19,6 +19,7 @@ from aliquot.cli.views.leases import (
 )
 from aliquot.cli.views.plans import placed_text, refused_item
 from aliquot.model import ContainerHolder, Lease, LeaseState, NobodyHolder, ProcessHolder, Snapshot
+from aliquot.placement import headline
 
 if TYPE_CHECKING:
     from aliquot.node import Explanation, LeaseEvent
@@ -30,8 +31,6 @@ def explanation_lines(explanation: "Explanation", snapshot: Snapshot) -> list[st
     holders = lease_rows(explanation.holders, snapshot)
     if holders:
         lines += ["held by", *(f"  {line}" for line in aligned([_holder_row(row) for row in holders]))]
-    if explanation.nearest is not None:
-        lines += ["fits now", f"  {explanation.nearest}"]
     return [*lines, *next_lines(explanation.next)]
 
 
@@ -67,8 +66,8 @@ def lease_lines(row: LeaseRow, story: "Sequence[LeaseEvent]") -> list[str]:
 
 def _verdict(explanation: "Explanation", snapshot: Snapshot) -> str:
     if explanation.refused is not None:
-        reason = explanation.refused.reason
-        return f"✗ {reason.title} for {explanation.ask} on {snapshot.node.name}   [{reason.code}]"
+        sentence = headline(explanation.refused, explanation.ask, node=snapshot.node.name)
+        return f"✗ {sentence}   [{explanation.refused.reason.code}]"
     shares = explanation.placed.shares if explanation.placed else ()
     where = "; ".join(placed_text(share, snapshot) for share in shares)
     note = f"; compute {COMPUTE_NOT_HELD}" if any(not share.whole for share in shares) else ""

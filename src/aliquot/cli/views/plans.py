@@ -15,7 +15,7 @@ from aliquot.model import (
     format_bytes,
     format_compute,
 )
-from aliquot.placement import explain
+from aliquot.placement import explain, headline
 
 
 def plan_lines(ask: Ask, result: Placed | Refused, snapshot: Snapshot) -> list[str]:
@@ -75,11 +75,11 @@ def refused_item(refused: Refused) -> dict[str, object]:
     }
 
 
-def refusal_of(ask: Ask, refused: Refused) -> AliquotError:
+def refusal_of(ask: Ask, refused: Refused, *, node: str) -> AliquotError:
     """The refusal as the error that `aliquot run` would give, less who holds what."""
     return AliquotError(
         refused.reason,
-        f"{refused.reason.title} for {ask}",
+        headline(refused, ask, node=node),
         facts=explain(refused, ask),
         next=[(f"aliquot why {ask}", "says who holds what, and what fits now")],
         considered=refused.considered,
