@@ -70,11 +70,14 @@ def read_ledger(path: Path, *, devices: int | None = None) -> Ledger | None:
             devices if devices is not None else _whole(file, 0, abi.Ledger.DEVICE_COUNT, most=abi.DEVICES_MAX)
         )
         now = time.monotonic_ns()
+        alive = _locked_slots(descriptor)
         slots, integrals = [], [0.0] * count
         for index in range(abi.SLOTS_MAX):
             base = abi.Ledger.SLOTS.offset + index * abi.Slot.RECORD_SIZE
-            slot = _slot(file, base, count, alive=_is_locked(descriptor, base))
-            if slot.pid or any(slot.used):
+            if index not in alive and not any(file[base : base + abi.Slot.RECORD_SIZE]):
+                continue
+            slot = _slot(file, base, count, alive=index in alive)
+            if slot.alive or slot.pid or any(slot.used):
                 slots.append(slot)
                 for device in range(count):
                     integrals[device] += _slot_byte_seconds(file, base, device, now)
@@ -114,11 +117,30 @@ def _device(file: bytes, device: int, slots: list[LedgerSlot], integral: float) 
     )
 
 
-def _is_locked(descriptor: int, start: int) -> bool:
-    """Whether somebody holds the write lock: F_OFD_GETLK turns the type into F_UNLCK where not."""
-    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, 1, 0)
-    answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked)
-    return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
+def _locked_slots(descriptor: int) -> set[int]:
+    """The slots whose first byte somebody holds, whatever the file says of them."""
+    first, size = abi.Ledger.SLOTS.offset, abi.Slot.RECORD_SIZE
+    found: set[int] = set()
+    ranges = [(first, first + abi.SLOTS_MAX * size)]
+    while ranges:
+        start, end = ranges.pop()
+        lock = _any_lock(descriptor, start, end) if start < end else None
+        if lock is None:
+            continue
+        begin, stop = max(lock[0], start), min(lock[1], end)
+        # Nobody but a tenant at play locks more than one byte; what it covers counts as held.
+        found.update(range(-(-(begin - first) // size), -(-(stop - first) // size)))
+        ranges += [(start, begin), (stop, end)]
+    return found
+
+
+def _any_lock(descriptor: int, start: int, end: int) -> tuple[int, int] | None:
+    """Some lock in [start, end), as [start, end); F_OFD_GETLK gives any one, not the first."""
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, end - start, 0)
+    kind, _, begin, length, _ = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))
+    if kind == fcntl.F_UNLCK:
+        return None
+    return begin, begin + length if length else end  # a length of 0 reaches to the end of the file
 
 
 def _whole(file: bytes, base: int, field: abi.Field, index: int = 0, *, most: int) -> int:

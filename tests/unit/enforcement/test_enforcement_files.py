@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.native.governor.shares import ROOT, UUIDS, a_lease, some_gpus
 
@@ -221,6 +221,7 @@ def test_use_is_the_sum_of_live_slots_and_byte_seconds_run_on(tmp_path: Path) ->
     assert after.devices[0].used == 0, "the lock went with its holder"
 
 
+@settings(deadline=None, max_examples=40)
 @given(
     seed=st.integers(0, 10**6),
     size=st.integers(0, abi.Ledger.RECORD_SIZE + 100),
@@ -242,6 +243,35 @@ def test_nonsense_is_clamped_and_never_raises(
         assert 0 <= device.byte_seconds <= 1e24
         assert 0 <= device.denied < 1 << 63
     assert not any(slot.alive for slot in ledger.slots)
+
+
+@pytest.mark.parametrize("locked", [set(), {0}, {255}, {0, 1, 2}, {3, 100, 255}, set(range(256))])
+def test_a_slot_lives_by_its_lock_alone_whatever_the_file_says(tmp_path: Path, locked: set[int]) -> None:
+    """Locks of several holders, in no order: the kernel names any one of them first."""
+    path = tmp_path / "ledger"
+    create_ledger(path, devices=1)
+    holders = [os.open(path, os.O_RDWR) for _ in range(4)]
+    for index in sorted(locked, key=lambda slot: slot * 7 % 11):
+        base = abi.Ledger.SLOTS.offset + index * abi.Slot.RECORD_SIZE
+        lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, base, 1, 0)
+        fcntl.fcntl(holders[index % 4], fcntl.F_OFD_SETLK, lock)
+    try:
+        ledger = read_ledger(path)
+    finally:
+        for holder in holders:
+            os.close(holder)
+    assert ledger is not None
+    assert [slot.alive for slot in ledger.slots] == [True] * len(locked)
+
+
+def test_a_lock_over_everything_counts_every_slot_as_held(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    create_ledger(path, devices=1)
+    with path.open("r+b") as file:
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+        ledger = read_ledger(path)
+    assert ledger is not None
+    assert len(ledger.slots) == 256
 
 
 def test_a_pipe_in_the_ledger_s_place_does_not_hang(tmp_path: Path) -> None:
