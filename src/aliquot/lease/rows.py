@@ -64,21 +64,13 @@ IN_ORDER = " ORDER BY lease.seq, share.position"
 
 def lease_values(lease: Lease) -> dict[str, object]:
     """By the names of LEASE_COLUMNS."""
-    holder = lease.holder
-    process = holder.client if isinstance(holder, ContainerHolder) else holder
-    container = holder if isinstance(holder, ContainerHolder) else None
-    worker = lease.worker
     return {
         "id": lease.id,
         "state": lease.state.value,
         "ask": lease.ask,
         "policy": lease.policy.value,
         "isolation": lease.isolation.value,
-        "holder": _KINDS[type(holder)],
-        **_process_values("holder", process if isinstance(process, ProcessHolder) else None),
-        "engine": container.engine if container else None,
-        "endpoint": container.endpoint if container else None,
-        "release_on_stop": int(container.release_on_stop) if container else None,
+        **_holder_values(lease.holder),
         "user": lease.user,
         "command": lease.command,
         "name": lease.name,
@@ -88,11 +80,47 @@ def lease_values(lease: Lease) -> dict[str, object]:
         "expires_at": lease.expires_at,
         "boot_id": lease.boot_id,
         "end_why": lease.end_why,
-        **_process_values("worker", worker),
+        **_process_values("worker", lease.worker),
     }
 
 
-_KINDS: dict[type, str] = {ProcessHolder: "process", ContainerHolder: "container", NobodyHolder: "nobody"}
+def changed_values(before: Lease, after: Lease) -> dict[str, object]:
+    """Of what a step may change, the columns that it did change.
+
+    Only these are written: SQLite rewrites the index entry of every column that is named.
+    """
+    changed: dict[str, object] = {
+        column: value for column in _PLAIN if (value := getattr(after, column)) != getattr(before, column)
+    }
+    if after.state is not before.state:
+        changed["state"] = after.state.value
+    if after.holder != before.holder:
+        changed.update(_holder_values(after.holder))
+    if after.worker != before.worker:
+        changed.update(_process_values("worker", after.worker))
+    return changed
+
+
+_PLAIN = ("held_at", "ended_at", "expires_at", "boot_id", "end_why")
+
+
+def _holder_values(holder: Holder) -> dict[str, object]:
+    if isinstance(holder, ContainerHolder):
+        return {
+            "holder": "container",
+            **_process_values("holder", holder.client),
+            "engine": holder.engine,
+            "endpoint": holder.endpoint,
+            "release_on_stop": int(holder.release_on_stop),
+        }
+    process = holder if isinstance(holder, ProcessHolder) else None
+    return {
+        "holder": "nobody" if process is None else "process",
+        **_process_values("holder", process),
+        "engine": None,
+        "endpoint": None,
+        "release_on_stop": None,
+    }
 
 
 def _process_values(prefix: str, process: ProcessHolder | None) -> dict[str, int | None]:

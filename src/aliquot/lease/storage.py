@@ -18,15 +18,35 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Any, TypeVar
 
 from aliquot.lease.failures import CorruptRowError, corrupt, explain, newer, primary_code, unwritable
-from aliquot.lease.migrations import APPLICATION_ID, MIGRATIONS
+from aliquot.lease.migrations import APPLICATION_ID, MIGRATIONS, PAGE_BYTES
 
+_CHECKPOINT_BYTES = 4 << 20
+"""The log is folded into the file about when it has grown to this: SQLite's own default, in bytes."""
 _LEAST_WAIT_S = 0.001
 _WAIT_SPAN_S = 0.005
 _T = TypeVar("_T")
 Row = tuple[Any, ...]
+
+
+class _Explained:
+    """Turns what SQLite raises inside a ``with`` into AliquotError."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, (sqlite3.Error, CorruptRowError)):
+            raise explain(error, self._path) from error
+        if isinstance(error, UnicodeDecodeError):  # SQLite quoted a broken name in its own complaint
+            raise corrupt(self._path, f"text in it is not UTF-8 ({error.reason})") from error
 
 
 class BookFile:
@@ -38,18 +58,20 @@ class BookFile:
         self._connection = connection
         self._wait_s = wait_s
         self._on_disk = True
+        self._explained = _Explained(path)
         self.version = 0
         """Of the schema; known after ``prepare``."""
 
     def prepare(self) -> None:
         """Check that it is ours and sound enough to read; migrate; make it WAL."""
-        with self._explained():
+        with self._explained:
             for setting in ("foreign_keys=ON", "trusted_schema=OFF", "cell_size_check=ON"):
                 self._connection.execute(f"PRAGMA {setting}")
             self.version = self._version()
             if not self.read_only:
                 self._patiently(lambda: self._connection.execute("PRAGMA journal_mode=WAL").fetchone())
                 self._connection.execute("PRAGMA synchronous=FULL")
+                self._connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_BYTES // PAGE_BYTES}")
                 if self.version < len(MIGRATIONS):
                     self._migrate()
                     self.version = len(MIGRATIONS)
@@ -67,7 +89,7 @@ class BookFile:
 
     def rows(self, query: str, parameters: Sequence[object] | Mapping[str, object] = ()) -> list[Row]:
         """One SELECT: a consistent view as of one commit."""
-        with self._explained():
+        with self._explained:
             return self._patiently(lambda: self._connection.execute(query, parameters).fetchall())
 
     @contextmanager
@@ -77,7 +99,7 @@ class BookFile:
         Reads inside see the newest commit, because the lock is taken at the start.
         """
         connection = self._connection
-        with self._explained():
+        with self._explained:
             if self.read_only:
                 raise unwritable(self.path, "it was opened to be looked at only")
             self._sync_on_commit(on_disk)
@@ -94,20 +116,11 @@ class BookFile:
 
     def check(self) -> tuple[str, ...]:
         """What SQLite finds wrong with the file, a line each; empty where it is sound. Reads all of it."""
-        with self._explained():
+        with self._explained:
             lines = [row[0] for row in self._connection.execute("PRAGMA quick_check").fetchall()]
             orphans = self._connection.execute("PRAGMA foreign_key_check").fetchall()
         found = [line for line in lines if line != "ok"]
         return (*found, *(f"row {row[1]} of {row[0]} points at nothing in {row[2]}" for row in orphans))
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, CorruptRowError) as error:
-            raise explain(error, self.path) from error
-        except UnicodeDecodeError as error:  # SQLite quoted a broken name in its own complaint
-            raise corrupt(self.path, f"text in it is not UTF-8 ({error.reason})") from error
 
     def _version(self) -> int:
         row = self._patiently(

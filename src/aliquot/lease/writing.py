@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
 from aliquot.lease.lifecycle import Event, describe_holder, line_of
-from aliquot.lease.rows import LEASE_COLUMNS, StoredLease, lease_values
+from aliquot.lease.rows import LEASE_COLUMNS, StoredLease, changed_values, lease_values
 from aliquot.model import AliquotError, Lease, Reason, Usage, lease_id
 
 _DRAWS = 1000
@@ -36,16 +36,14 @@ class Change:
 
 def change_of(stored: StoredLease, after: Lease, event: Event, usages: Sequence[Usage]) -> Change:
     """The step from ``stored`` to ``after``."""
-    old, new = lease_values(stored.lease), lease_values(after)
-    # Only what changed: SQLite rewrites the index entry of every column that is named.
-    changed = [column for column in LEASE_COLUMNS if new[column] != old[column]]
+    changed = changed_values(stored.lease, after)
     assignments = ", ".join(f"{column} = ?" for column in (*changed, "last_event"))
     return Change(
         seq=stored.seq,
         last_event=stored.last_event,
         told=(event.at, stored.seq, *line_of(event), stored.last_event),
         statement=f"UPDATE lease SET {assignments} WHERE seq = ?",
-        values=tuple(new[column] for column in changed),
+        values=tuple(changed.values()),
         figures=[_usage_values(stored.seq, position, usage) for position, usage in enumerate(usages)],
     )
 
