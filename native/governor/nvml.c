@@ -1,32 +1,20 @@
 /* NVML as a share sees it: its devices in its order, its memory, its processes. */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "governor.h"
-#include "ledger.h"
+#include "nvml_api.h"
 #include "refusal.h"
 #include "share.h"
 #include "surface.h"
 #include "window.h"
 
-typedef int nvmlReturn_t;
-typedef void *nvmlDevice_t;
-
-enum {
-    NVML_SUCCESS = 0,
-    NVML_ERROR_INVALID_ARGUMENT = 2,
-    NVML_ERROR_NOT_FOUND = 6,
-    NVML_ERROR_INSUFFICIENT_SIZE = 7,
-    NVML_ERROR_NOT_READY = 27,
-};
 enum { NEWEST = GOVERNOR_NEWEST_VERSION };
 
 /* The driver's handle of each device of the share; NULL where the card is lost. */
 static _Atomic(nvmlDevice_t) handles[ALIQUOT_DEVICES_MAX];
 
-static int index_of(nvmlDevice_t device)
+int nvml_index_of(nvmlDevice_t device)
 {
     for (unsigned index = 0; device != NULL && index < share.devices; index++)
         if (atomic_load_explicit(&handles[index], memory_order_relaxed) == device)
@@ -142,7 +130,7 @@ EXPORTED nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t
             key, out != NULL ? &device : NULL);                                                    \
         if (result != NVML_SUCCESS || out == NULL)                                                 \
             return result;                                                                         \
-        if (index_of(device) < 0)                                                                  \
+        if (nvml_index_of(device) < 0)                                                                  \
             return NVML_ERROR_NOT_FOUND;                                                           \
         *out = device;                                                                             \
         return NVML_SUCCESS;                                                                       \
@@ -161,7 +149,7 @@ EXPORTED nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
     nvmlReturn_t result = REAL(nvmlDeviceGetIndex, nvmlReturn_t (*)(nvmlDevice_t, unsigned *))(device, index);
     if (result != NVML_SUCCESS || index == NULL)
         return result;
-    int own = index_of(device);
+    int own = nvml_index_of(device);
     if (own < 0)
         return NVML_ERROR_INVALID_ARGUMENT;
     *index = (unsigned)own;
@@ -184,7 +172,7 @@ EXPORTED nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct memory
     if (!governor_start())
         return NVML_ERROR_NOT_READY;
     nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo, nvmlReturn_t (*)(nvmlDevice_t, void *))(device, memory);
-    int index = index_of(device);
+    int index = nvml_index_of(device);
     if (result != NVML_SUCCESS || memory == NULL)
         return result;
     if (index < 0)
@@ -199,7 +187,7 @@ EXPORTED nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, struct mem
     if (!governor_start())
         return NVML_ERROR_NOT_READY;
     nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo_v2, nvmlReturn_t (*)(nvmlDevice_t, void *))(device, memory);
-    int index = index_of(device);
+    int index = nvml_index_of(device);
     if (result != NVML_SUCCESS || memory == NULL)
         return result;
     if (index < 0)
@@ -209,103 +197,5 @@ EXPORTED nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, struct mem
     memory->free = seen.free;
     memory->used = seen.used;
     memory->reserved = 0; /* what the driver keeps is outside every share */
-    return NVML_SUCCESS;
-}
-
-/* ---- processes ---- */
-
-struct process_v1 {
-    unsigned pid;
-    unsigned long long used;
-};
-
-struct process_v2 { /* and v3 */
-    unsigned pid;
-    unsigned long long used;
-    unsigned gpu_instance, compute_instance;
-};
-
-enum { NO_INSTANCE = -1 };
-
-typedef nvmlReturn_t list_processes(nvmlDevice_t, unsigned *, void *);
-
-/* The share's processes into `infos`, whose elements are `size` bytes. `real` only tells whether
- * the driver would answer at all. */
-static nvmlReturn_t list(nvmlDevice_t device, unsigned *count, void *infos, size_t size, list_processes *real,
-                         bool compute)
-{
-    struct ledger_process processes[ALIQUOT_SLOTS_MAX];
-    unsigned none = 0;
-    if (count == NULL || (infos == NULL && *count != 0))
-        return NVML_ERROR_INVALID_ARGUMENT;
-    nvmlReturn_t result = real(device, &none, NULL);
-    if (result != NVML_SUCCESS && result != NVML_ERROR_INSUFFICIENT_SIZE)
-        return result;
-    int index = index_of(device);
-    if (index < 0)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    unsigned found = compute ? ledger_processes((unsigned)index, processes, ALIQUOT_SLOTS_MAX) : 0, room = *count;
-    *count = found;
-    if (found > room)
-        return NVML_ERROR_INSUFFICIENT_SIZE;
-    for (unsigned at = 0; at < found; at++) {
-        struct process_v2 row = {(unsigned)processes[at].pid, processes[at].used, (unsigned)NO_INSTANCE,
-                                 (unsigned)NO_INSTANCE};
-        memcpy((char *)infos + at * size, &row, size); /* v1 is the head of v2 */
-    }
-    return NVML_SUCCESS;
-}
-
-_Static_assert(offsetof(struct process_v1, used) == offsetof(struct process_v2, used), "v1 is the head of v2");
-
-#define LIST(name, type, compute)                                                                  \
-    EXPORTED nvmlReturn_t name(nvmlDevice_t device, unsigned *count, void *infos)                  \
-    {                                                                                              \
-        if (!governor_start())                                                                     \
-            return NVML_ERROR_NOT_READY;                                                           \
-        return list(device, count, infos, sizeof(struct type), REAL(name, list_processes *), compute); \
-    }
-
-LIST(nvmlDeviceGetComputeRunningProcesses, process_v1, true)
-LIST(nvmlDeviceGetComputeRunningProcesses_v2, process_v2, true)
-LIST(nvmlDeviceGetComputeRunningProcesses_v3, process_v2, true)
-/* A share computes; what draws or runs under MPS on this card is not its. */
-LIST(nvmlDeviceGetGraphicsRunningProcesses, process_v1, false)
-LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, process_v2, false)
-LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, process_v2, false)
-LIST(nvmlDeviceGetMPSComputeRunningProcesses, process_v1, false)
-LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, process_v2, false)
-LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, process_v2, false)
-
-struct utilisation_sample {
-    unsigned pid;
-    unsigned long long time;
-    unsigned multiprocessors, memory, encoder, decoder;
-};
-
-static bool is_ours(unsigned pid, const struct ledger_process *processes, unsigned count)
-{
-    for (unsigned at = 0; at < count; at++)
-        if ((unsigned)processes[at].pid == pid)
-            return true;
-    return false;
-}
-
-EXPORTED nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, struct utilisation_sample *samples,
-                                                      unsigned *count, unsigned long long since)
-{
-    typedef nvmlReturn_t sample(nvmlDevice_t, void *, unsigned *, unsigned long long);
-    struct ledger_process processes[ALIQUOT_SLOTS_MAX];
-    if (!governor_start())
-        return NVML_ERROR_NOT_READY;
-    nvmlReturn_t result = REAL(nvmlDeviceGetProcessUtilization, sample *)(device, samples, count, since);
-    int index = index_of(device);
-    if (result != NVML_SUCCESS || samples == NULL || count == NULL)
-        return result;
-    unsigned ours = index < 0 ? 0 : ledger_processes((unsigned)index, processes, ALIQUOT_SLOTS_MAX), kept = 0;
-    for (unsigned at = 0; at < *count; at++)
-        if (is_ours(samples[at].pid, processes, ours))
-            samples[kept++] = samples[at];
-    *count = kept;
     return NVML_SUCCESS;
 }

@@ -10,11 +10,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "book.h"
+#include "cuda_api.h"
+
 /* Memory of `pool` worth `bytes` was freed. */
 void pools_freed(uint64_t pool, uint64_t bytes);
 /* Bring every charge to what the driver has reserved now. */
 void pools_settle(void);
 /* Hand the driver back what our pools on `device` keep idle. True where that freed something. */
 bool pools_trim(unsigned device);
+
+/* Which device `pool` takes from. */
+CUresult pools_remember(uint64_t pool, CUdevice device);
+void pools_destroyed(uint64_t pool);
+
+/* Room in `pool` for `bytes` more: what it keeps idle first, then of the share. Undone by
+ * pools_freed where the driver then fails. CUDA_ERROR_NOT_SUPPORTED for a pool we do not know: it
+ * is of another process, or of host memory. */
+CUresult pools_make_room(uint64_t pool, uint64_t bytes, unsigned *device);
+
+typedef CUresult free_in_order(CUdeviceptr, CUstream);
+
+/* Write the allocation down, into reserved room; or free it again with `give`, and say out of
+ * memory, where the pool grew past the limit. */
+CUresult pools_keep(struct entry *entry, CUstream stream, free_in_order *give);
 
 #endif

@@ -27,7 +27,7 @@ static bool refuse(const char *path, const char *what, const char *reason)
     return false;
 }
 
-static bool join(char *out, size_t size, const char *folder, const char *name)
+bool share_join(char *out, size_t size, const char *folder, const char *name)
 {
     size_t first = strlen(folder), second = strlen(name);
     if (first + second + 2 > size)
@@ -56,10 +56,10 @@ static bool own_path(char *out, size_t size)
     char here[PATH_MAX];
     if (getcwd(here, sizeof here) == NULL)
         return refuse(info.dli_fname, "was loaded from a folder that is gone", refusal_errno());
-    return join(out, size, here, info.dli_fname);
+    return share_join(out, size, here, info.dli_fname);
 }
 
-static bool find_folder(void)
+bool share_find_folder(void)
 {
     struct stat status;
     if (stat(CONTAINER_FOLDER "/limits", &status) == 0) {
@@ -170,9 +170,9 @@ bool share_open(const char *soname, bool writable)
     char name[32] = "driver/";
     strcat(name, soname);
     struct stat limits_status, ledger_status;
-    if (!find_folder() || !join(path, sizeof path, share.folder, "limits") ||
-        !join(share.ledger_path, sizeof share.ledger_path, share.folder, "ledger") ||
-        !join(share.driver_path, sizeof share.driver_path, share.folder, name))
+    if (!share_find_folder() || !share_join(path, sizeof path, share.folder, "limits") ||
+        !share_join(share.ledger_path, sizeof share.ledger_path, share.folder, "ledger") ||
+        !share_join(share.driver_path, sizeof share.driver_path, share.folder, name))
         return false;
     limits = map_file(path, false, ALIQUOT_LIMITS_MAGIC, sizeof *limits, &limits_status);
     if (limits == NULL)

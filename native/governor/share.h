@@ -28,6 +28,12 @@ struct share {
 
 extern struct share share;
 
+/* Set share.folder. Opens and maps nothing. False: refused. */
+bool share_find_folder(void);
+
+/* "FOLDER/NAME". False: too long, refused. */
+bool share_join(char *out, size_t size, const char *folder, const char *name);
+
 /* Find, check and map. `soname` is the driver library to be opened later. False: refused. */
 bool share_open(const char *soname, bool writable);
 

@@ -1,0 +1,18 @@
+/* The few types of NVML that the wrappers look into, and its result codes. */
+#ifndef GOVERNOR_NVML_API_H
+#define GOVERNOR_NVML_API_H
+
+typedef int nvmlReturn_t;
+typedef void *nvmlDevice_t;
+
+enum {
+    NVML_SUCCESS = 0,
+    NVML_ERROR_INVALID_ARGUMENT = 2,
+    NVML_ERROR_NOT_FOUND = 6,
+    NVML_ERROR_INSUFFICIENT_SIZE = 7,
+    NVML_ERROR_NOT_READY = 27,
+};
+/* The device of the share that the driver's handle is of; -1 where it is of none. */
+int nvml_index_of(nvmlDevice_t device);
+
+#endif
