@@ -78,10 +78,12 @@ def docker_setup(
             _wait(setup, process)
             with image.open("rb") as tar:
                 setup.run("import", "-", name, stdin=tar, check=True)
-            yield setup
-            left = setup.run("ps", "--all", "--quiet").stdout.split()
-            if left:
-                setup.run("rm", "--force", *left)
+            try:
+                yield setup
+            finally:
+                left = setup.run("ps", "--all", "--quiet").stdout.split()
+                if left:
+                    setup.run("rm", "--force", *left)
         finally:
             process.terminate()
             process.wait(timeout=30)

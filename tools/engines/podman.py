@@ -73,8 +73,10 @@ def podman_setup(image: Path, name: str, *, user: str | None = None) -> Iterator
             done = setup.run("import", "-", name, stdin=tar)
         if done.returncode != 0:
             raise RuntimeError(f"podman import: {done.stderr}")
-        yield setup
-        setup.run("rm", "--all", "--force", "--time", "0")
+        try:
+            yield setup
+        finally:
+            setup.run("rm", "--all", "--force", "--time", "0")
     finally:
         remove_all_under(folder)
 
@@ -99,11 +101,12 @@ def _lay_out(folder: Path, user: str | None) -> PodmanSetup:
 
 
 @contextmanager
-def scratch_user(name: str = "aliquot-test") -> Iterator[str]:
+def scratch_user() -> Iterator[str]:
     """A user of this machine with subordinate ids, as rootless Podman needs; removed at the end.
 
     Needs root. Raises ``RuntimeError`` with the reason where it cannot be had.
     """
+    name = f"aliquot-{os.getpid()}"
     home = tempfile.mkdtemp(prefix="aliquot-home-")
     add = ["useradd", "--no-create-home", "--home-dir", home, name]
     made = subprocess.run(add, capture_output=True, text=True, check=False)
