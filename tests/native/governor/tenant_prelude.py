@@ -58,3 +58,15 @@ def sentence(code: int = NOT_READY) -> str | None:
     text = ctypes.c_char_p()
     result = cuda.cuGetErrorString(code, ctypes.byref(text))
     return text.value.decode() if result == 0 and text.value else None
+
+
+ref, size = ctypes.byref, ctypes.c_size_t
+on_device, on_host = (ctypes.c_int * 8)(1, 0, 1, 0), (ctypes.c_int * 8)(1, 0, 2, 0)
+"""The heads of CUmemAllocationProp and CUmemPoolProps: pinned, no handle type, location, id."""
+p = ctypes.c_ulonglong(0x77)
+
+
+def pool() -> ctypes.c_void_p:
+    made = ctypes.c_void_p()
+    check(cuda.cuMemPoolCreate(ref(made), on_device))
+    return made

@@ -1,13 +1,11 @@
 """Starting: which devices are seen, and what is said where a share cannot start."""
 
 import os
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.native.governor.shares import UUIDS, Built, MakeShare, ShareOnDisk
+from tests.native.governor.shares import UUIDS, MakeShare, ShareOnDisk
 
 from aliquot.model import MIB
 
@@ -242,126 +240,3 @@ def test_a_share_that_is_full_of_processes_says_so(share: ShareOnDisk) -> None:
     assert result == 802
     assert "256 processes" in text
     assert share.run("say(cuda.cuInit(0))") == 0
-
-
-def test_a_program_that_is_linked_finds_the_governor(share: ShareOnDisk, tmp_path: Path) -> None:
-    source = tmp_path / "linked.c"
-    source.write_text(
-        """
-int cuInit(unsigned); int cuDevicePrimaryCtxRetain(void **, int); int cuCtxSetCurrent(void *);
-int cuMemAlloc_v2(unsigned long long *, unsigned long);
-int main(void) { void *c; unsigned long long p;
-  if (cuInit(0) || cuDevicePrimaryCtxRetain(&c, 0) || cuCtxSetCurrent(c)) return 99;
-  return cuMemAlloc_v2(&p, 91ul << 20); }
-"""
-    )
-    program = tmp_path / "linked"
-    subprocess.run(
-        ["cc", source, "-o", program, f"-L{share.root / 'lib'}", "-l:libcuda.so.1"],
-        check=True,
-        capture_output=True,
-    )
-    done = subprocess.run(
-        [program], env=share.environment(LD_LIBRARY_PATH=str(share.root / "lib")), check=False
-    )
-    assert done.returncode == 2
-
-
-def test_a_static_program_finds_the_governor(share: ShareOnDisk, tmp_path: Path) -> None:
-    """Asked for what needs no thread-local variable: glibc gives a static program's libraries none."""
-    source = tmp_path / "static.c"
-    source.write_text(
-        """
-#include <dlfcn.h>
-int main(int n, char **a) {
-  void *h = dlopen(a[1], RTLD_NOW); unsigned long bytes = 0; (void)n;
-  int (*start)(unsigned) = dlsym(h, "cuInit");
-  int (*total)(unsigned long *, int) = dlsym(h, "cuDeviceTotalMem_v2");
-  return start(0) || total(&bytes, 0) ? 255 : (int)(bytes >> 20); }
-"""
-    )
-    program = tmp_path / "static"
-    if subprocess.run(["cc", "-static", source, "-o", program], capture_output=True).returncode != 0:
-        pytest.skip("no static libc here")
-    assert subprocess.run([program, share.cuda], env=share.environment(), check=False).returncode == 100
-
-
-def test_a_plug_in_that_looks_in_itself_first_finds_the_governor(share: ShareOnDisk, tmp_path: Path) -> None:
-    source = tmp_path / "plugin.c"
-    source.write_text(
-        "int cuMemAlloc_v2(unsigned long long *, unsigned long);\n"
-        "int plugin(void) { unsigned long long p; return cuMemAlloc_v2(&p, 91ul << 20); }\n"
-    )
-    plugin = tmp_path / "plugin.so"
-    subprocess.run(
-        ["cc", "-shared", "-fPIC", source, "-o", plugin, f"-L{share.root / 'lib'}", "-l:libcuda.so.1"],
-        check=True,
-    )
-    deepbind = os.RTLD_NOW | os.RTLD_DEEPBIND
-    seen = share.run(
-        f"begin()\nsay(ctypes.CDLL({str(plugin)!r}, mode={deepbind}).plugin())",
-        LD_LIBRARY_PATH=str(share.root / "lib"),
-    )
-    assert seen == 2
-
-
-def test_a_library_loaded_by_a_relative_name_finds_its_share(share: ShareOnDisk) -> None:
-    seen = share.run(
-        """
-os.chdir(os.environ["SHARE"])
-cuda = ctypes.CDLL("lib/../lib/libcuda.so.1")
-begin()
-say(info()[1] // MIB)
-"""
-    )
-    assert seen == 100
-
-
-def test_loading_it_twice_and_unloading_it_keeps_the_account(share: ShareOnDisk) -> None:
-    seen = share.run(
-        """
-import _ctypes
-begin(); r, p = alloc(10 * MIB)
-again = ctypes.CDLL(os.environ["SHARE"] + "/lib/libcuda.so.1")
-for _ in range(3):
-    _ctypes.dlclose(cuda._handle)
-cuda = ctypes.CDLL(os.environ["SHARE"] + "/lib/libcuda.so.1")
-a = used() // MIB
-check(free(p))
-say([a, used() // MIB])
-"""
-    )
-    assert seen == [20, 10]
-
-
-def test_the_program_s_own_state_is_left_alone(share: ShareOnDisk) -> None:
-    """No umask, no signal handler, no working folder, no output, no variable is touched."""
-    assert share.run(
-        """
-import signal
-def state():
-    mask = os.umask(0); os.umask(mask)
-    return [mask, os.getcwd(), [str(signal.getsignal(n)) for n in range(1, 32)],
-            ctypes.CDLL(None).getenv(b"CUDA_VISIBLE_DEVICES"),
-            open("/proc/self/status").read().split("SigCgt:")[1][:18]]
-os.umask(0o123)
-before = state()
-begin(); alloc(MIB); info(); retain()
-say(before == state())
-"""
-    )
-
-
-def test_replacing_the_library_under_a_running_program_by_rename_is_survived(
-    make_share: MakeShare, built: Built, tmp_path: Path
-) -> None:
-    folder = tmp_path / "copied"
-    shutil.copytree(built.governor, folder)
-    share = make_share(build=Built(folder, built.driver, built.programs))
-    process = share.start("begin()\nsay(1)\ninput()\nsay([alloc(80 * MIB)[0], alloc(80 * MIB)[0]])")
-    assert process.stdout is not None
-    assert process.stdout.readline() == "1\n"
-    shutil.copy(folder / "libcuda.so.1", folder / "new")
-    (folder / "new").rename(folder / "libcuda.so.1")
-    out, _ = process.communicate("\n", timeout=20)
-    assert (process.returncode, out) == (0, "[0, 2]\n")
