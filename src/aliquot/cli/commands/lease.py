@@ -112,10 +112,14 @@ def _for_people(row: "LeaseRow", forms: "Forms") -> str:
             )
         ),
     ]
+    docker, podman = (
+        f"{name} run \\\n{text}IMAGE" for name, text in (("docker", forms.docker), ("podman", forms.podman))
+    )
+    same = forms.docker == forms.podman
     for title, text in (
         ("environment", forms.environment),
-        ("docker", f"docker run \\\n{forms.docker}IMAGE"),
-        ("podman", f"podman run \\\n{forms.podman}IMAGE"),
+        ("docker, and the same for podman" if same else "docker", docker),
+        *(() if same else (("podman", podman),)),
         ("compose, below the name of a service", forms.compose),
     ):
         lines += ["", title, *_indented(text.rstrip("\n").splitlines())]
