@@ -1,6 +1,7 @@
 """Real engines, each in a scratch folder of its own for the length of the session."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -81,7 +82,11 @@ def debian_docker(image: Path) -> Iterator[DockerSetup]:
 
 @pytest.fixture(scope="session")
 def newest_programs() -> Path:
-    needs("go", "docker")
+    needs("go", "docker", "pkg-config")
+    said = subprocess.run(["docker", "--version"], capture_output=True, text=True, check=True).stdout
+    version = re.search(r"version (\d+)", said)
+    if version is None or int(version[1]) < 25:
+        pytest.skip(f"CDI needs a Docker client of at least 25, and docker on PATH says: {said.strip()}")
     return build_newest()
 
 
