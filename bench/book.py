@@ -1,7 +1,8 @@
 """How many leases a second the book takes and gives back, beside what its disk can do.
 
-Each round measures the disk, then the book, then the disk again, in the same folder; the figure
-is the median over the rounds of the book's pairs per second over the mean of the two disk rates.
+Short turns of the disk and of the book alternate in the same folder, so that whatever else uses
+the machine meets both alike; the figure is the median, over pairs of neighbouring turns, of the
+book's rate over the disk's.
 
 The disk: one process appends 4 KiB to a new file and calls fdatasync, over and over, as a log
 does. The book: 4 processes that each lease a quarter of the same card and release it, four
@@ -10,8 +11,7 @@ usage), because a lease that a process holds ends with the power anyway. A lease
 a container holds must outlive it, so its pair costs two, and its goal is half. The table in
 ``aliquot.lease.book`` says which step is on disk when.
 
-A round whose book is wrong afterwards (a pair lost or doubled, a row unsound) makes the row
-short.
+A book that is wrong afterwards (a pair lost or doubled, a row unsound) makes the row short.
 """
 
 import argparse
@@ -46,9 +46,9 @@ from aliquot.model import (
 from row import print_row
 
 PROCESSES = 4
-ROUNDS = 5
-DISK_S = 0.5
-BOOK_S = 1.5
+TURNS = 15
+DISK_S = 0.2
+BOOK_S = 0.5
 QUARTER = Share(GpuUuid("GPU-00000000-0000-4000-8000-000000000001"), Bytes(20 * GIB), Thousandths(250))
 
 
@@ -71,24 +71,39 @@ def main() -> int:
 
 def row_of(folder: Path, what: str, *, nobody: bool, goal: float) -> bool:
     figure = f"book: lease+release pairs/s, {PROCESSES} processes, {what}, over fdatasync/s"
-    ratios, pairs, syncs = [], [], []
     try:
-        for _ in range(ROUNDS):
-            with tempfile.TemporaryDirectory(prefix="bench-book-", dir=folder) as place:
-                before = disk_rate(Path(place))
-                rate = book_rate(Path(place), nobody=nobody)
-                after = disk_rate(Path(place))
-            ratios.append(rate / ((before + after) / 2))
-            pairs.append(rate)
-            syncs.append((before + after) / 2)
+        with tempfile.TemporaryDirectory(prefix="bench-book-", dir=folder) as place:
+            rates = list(turns(Path(place), nobody=nobody))
     except (OSError, RuntimeError) as error:
         print(f"bench book: {error}", file=sys.stderr)
         print_row(figure, float("nan"), "x", f">= {goal} x", False)
         return False
-    measured = statistics.median(ratios)
-    seen = f"x ({statistics.median(pairs):.0f}/s of {statistics.median(syncs):.0f}/s)"
-    print_row(figure, measured, seen, f">= {goal} x", measured >= goal)
+    measured = statistics.median(pairs / syncs for pairs, syncs in rates)
+    pairs, syncs = (statistics.median(column) for column in zip(*rates, strict=True))
+    print_row(figure, measured, f"x ({pairs:.0f}/s of {syncs:.0f}/s)", f">= {goal} x", measured >= goal)
     return measured >= goal
+
+
+def turns(place: Path, *, nobody: bool) -> Iterator[tuple[float, float]]:
+    """(pairs a second, fdatasyncs a second) of each turn. Raises RuntimeError where the book is wrong."""
+    path = place / "book.sqlite"
+    open_book(path).close()
+    command = [sys.executable, __file__, "--work", str(path), *(["--nobody"] if nobody else [])]
+    total = 0
+    with started(command) as workers:
+        for worker in workers:
+            if answer_of(worker) != "ready":
+                raise RuntimeError("a worker did not start")
+        for _ in range(TURNS):
+            syncs = disk_rate(place)
+            begin = time.perf_counter()
+            for worker in workers:
+                tell(worker, "go")
+            count = sum(int(answer_of(worker)) for worker in workers)
+            total += count
+            yield count / (time.perf_counter() - begin), syncs
+    with open_book(path) as book:
+        check(book, total)
 
 
 def disk_rate(place: Path) -> float:
@@ -105,25 +120,6 @@ def disk_rate(place: Path) -> float:
     finally:
         os.close(descriptor)
         Path(name).unlink()
-
-
-def book_rate(place: Path, *, nobody: bool) -> float:
-    """Pairs a second of all processes together. Raises RuntimeError where the book is wrong."""
-    path = place / "book.sqlite"
-    open_book(path).close()
-    command = [sys.executable, __file__, "--work", str(path), *(["--nobody"] if nobody else [])]
-    with started(command) as workers:
-        for worker in workers:
-            if answer_of(worker) != "ready":
-                raise RuntimeError("a worker did not start")
-        begin = time.perf_counter()
-        for worker in workers:
-            tell(worker, "go")
-        counts = [int(answer_of(worker)) for worker in workers]
-        passed = time.perf_counter() - begin
-    with open_book(path) as book:
-        check(book, sum(counts))
-    return sum(counts) / passed
 
 
 def check(book: Book, pairs: int) -> None:
@@ -162,16 +158,16 @@ def answer_of(worker: "subprocess.Popen[str]") -> str:
 
 
 def work(path: Path, *, nobody: bool) -> int:
-    """One worker: pairs for BOOK_S seconds after the word, then how many."""
+    """One worker: at each word pairs for BOOK_S seconds, then how many."""
     with open_book(path) as book:
         mine = describe(os.getpid())
         print("ready", flush=True)
-        sys.stdin.readline()
-        count, end = 0, time.perf_counter() + BOOK_S
-        while time.perf_counter() < end:
-            pair(book, NobodyHolder() if nobody else mine, time.time_ns)
-            count += 1
-    print(count, flush=True)
+        while sys.stdin.readline():
+            count, end = 0, time.perf_counter() + BOOK_S
+            while time.perf_counter() < end:
+                pair(book, NobodyHolder() if nobody else mine, time.time_ns)
+                count += 1
+            print(count, flush=True)
     return 0
 
 

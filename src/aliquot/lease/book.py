@@ -21,6 +21,7 @@ process, ours included, loses nothing in either case.
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from sqlite3 import Connection
 from types import TracebackType
 from typing import Self
 
@@ -131,7 +132,7 @@ class Book:
         worker = draft.worker or self._worker()
         with self._file.transaction(on_disk=False) as db:
             live = tuple(leases_of(db.execute(_LIVE)))
-            _refuse_taken_name(draft.name, live)
+            _refuse_taken_name(db, draft.name, live)
             decision = decide(live)
             if isinstance(decision, Refused):
                 return decision
@@ -285,18 +286,24 @@ def _drafted(draft: LeaseDraft, placed: Placed, worker: ProcessHolder) -> Lease:
     )
 
 
-def _refuse_taken_name(name: str | None, live: Iterable[Lease]) -> None:
+def _refuse_taken_name(db: Connection, name: str | None, live: Iterable[Lease]) -> None:
     if name is None:
         return
     for lease in live:
-        if name in (lease.name, lease.id):
-            what = "name" if name == lease.name else "id"
+        if lease.name == name:
             raise AliquotError(
                 Reason.NAME_TAKEN,
-                f"`{name}` is the {what} of a live lease of {lease.user}; names of live leases are unique",
+                f"`{name}` is the name of a live lease of {lease.user}; names of live leases are unique",
                 facts=[f"{lease.id}  {lease.ask}  {lease.state.value}"],
                 next=[
                     (f"aliquot show {lease.id}", "shows it"),
                     (f"aliquot release {lease.id}", "gives its share back and frees the name"),
                 ],
             )
+    # Of an ended one as well: an id in an old log never means another lease.
+    if db.execute("SELECT 1 FROM lease WHERE id = ?", (name,)).fetchone():
+        raise AliquotError(
+            Reason.NAME_TAKEN,
+            f"`{name}` is the id of a lease, so it cannot be the name of another",
+            next=[(f"aliquot show {name}", "shows that lease")],
+        )

@@ -9,8 +9,8 @@ can be done twice. The book commits what ``step`` gives; ``node`` performs the c
 the commit.
 """
 
+import time
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from enum import Enum
 
 from aliquot.model import (
@@ -161,6 +161,6 @@ def describe_holder(holder: Holder) -> str:
 def format_moment(at: int) -> str:
     """Nanoseconds since the epoch as ``2026-01-31T12:00:00Z``; out of range as the number."""
     try:
-        return datetime.fromtimestamp(at // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at // 10**9))
     except (OverflowError, ValueError, OSError):
         return f"{at}ns"

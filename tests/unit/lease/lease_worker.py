@@ -78,6 +78,8 @@ def main() -> None:
                 pair(book, tell=True)
     elif how == "die-after":
         die_after(Path(path), int(rest[0]))
+    elif how == "hold":
+        hold(Path(path))
     elif how == "change":
         change(Path(path), LeaseId(rest[0]), int(rest[1]))
     elif how == "lock":
@@ -116,6 +118,16 @@ def die_after(path: Path, instructions: int) -> None:
         connection.set_progress_handler(tick, 1)
         pair(book, tell=True)
     print("survived", flush=True)
+
+
+def hold(path: Path) -> None:
+    """Hold a lease until the end of stdin."""
+    with open_book(path) as book:
+        lease = book.reserve(draft(), decide)
+        if isinstance(lease, Lease):
+            book.advance(lease.id, LeaseState.HELD, at=time.time_ns())
+            print(lease.id, flush=True)
+            sys.stdin.readline()
 
 
 def change(path: Path, lease: LeaseId, times: int) -> None:

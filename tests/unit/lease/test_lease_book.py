@@ -158,10 +158,17 @@ def test_a_live_name_is_taken_and_an_ended_one_is_free(book: Book, reserve: Rese
     with pytest.raises(AliquotError, match="train") as refused:
         reserve(book, name="train")
     assert refused.value.reason is Reason.NAME_TAKEN
-    with pytest.raises(AliquotError, match="the id of a live lease"):
-        reserve(book, name=first.id)
     end(book, first)
     assert reserve(book, name="train").name == "train"
+
+
+def test_an_id_is_nobodys_name_not_even_an_ended_leases(book: Book, reserve: Reserve) -> None:
+    live, ended = reserve(book), reserve(book)
+    end(book, ended)
+    for lease in (live, ended):
+        with pytest.raises(AliquotError, match="the id of a lease") as refused:
+            reserve(book, name=lease.id)
+        assert refused.value.reason is Reason.NAME_TAKEN
 
 
 @pytest.mark.parametrize(

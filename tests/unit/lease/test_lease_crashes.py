@@ -12,6 +12,7 @@ from aliquot.lease import (
     Action,
     Book,
     Evidence,
+    StaleDecisionError,
     due,
     is_alive,
     open_book,
@@ -116,42 +117,33 @@ def test_killed_at_random_moments_nothing_is_lost_or_doubled(path: Path, start: 
             assert book.leases() == ()
 
 
-def test_a_killed_process_is_cleaned_up_and_a_living_one_is_left_alone(path: Path, start: Start) -> None:
-    open_book(path).close()
-    dead, living = start("pairs-forever", path), start("pairs-forever", path)
-    for worker in (dead, living):
-        assert worker.stdout is not None
-        worker.stdout.readline()
-    living.send_signal(signal.SIGSTOP)
-    os.waitid(os.P_PID, living.pid, os.WSTOPPED | os.WNOWAIT)
+def holding(start: Start, path: Path) -> "tuple[subprocess.Popen[str], str]":
+    worker = start("hold", path)
+    assert worker.stdout is not None
+    return worker, worker.stdout.readline().strip()
+
+
+def test_a_killed_process_is_cleaned_up_and_a_living_one_is_left_alone(
+    book: Book, path: Path, start: Start
+) -> None:
+    (dead, _), (_, living) = holding(start, path), holding(start, path)
     dead.kill()
     dead.wait()
-    try:
-        with open_book(path, wait_s=0.2) as book:
-            clean_up(book)
-            assert {holder_pid(lease) for lease in book.leases()} <= {living.pid}
-    finally:
-        living.send_signal(signal.SIGCONT)
+    assert len(book.leases()) == 2
+    assert clean_up(book) == (Action.RELEASE,)
+    assert [lease.id for lease in book.leases()] == [living]
 
 
-def holder_pid(lease: Lease) -> int:
-    assert isinstance(lease.holder, ProcessHolder)
-    return lease.holder.pid
-
-
-def test_two_that_clean_up_at_once_release_a_lease_once(book: Book, path: Path, start: Start) -> None:
-    worker = start("pairs-forever", path)
-    assert worker.stdout is not None
-    worker.stdout.readline()
+def test_of_two_that_clean_up_at_once_one_releases_and_the_other_learns_of_it(
+    book: Book, path: Path, start: Start
+) -> None:
+    worker, _ = holding(start, path)
     worker.kill()
     worker.wait()
-    live = book.leases()
-    if not live:
-        pytest.skip("it was killed between two leases")
     with open_book(path) as other:
-        seen = other.leases()
+        (seen,) = other.leases()
         clean_up(book)
-        for lease in seen:
-            with pytest.raises(Exception, match="changed while"):
-                finish(other, lease, "holder gone")
+        with pytest.raises(StaleDecisionError):
+            finish(other, seen, "holder gone")
     check(book)
+    assert book.leases() == ()

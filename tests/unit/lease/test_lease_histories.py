@@ -123,7 +123,7 @@ class Histories(RuleBasedStateMachine):
             assert seen == live
             return Placed(tuple(shares), 0, ()) if fits(seen, shares) else Refused(Reason.NO_ROOM, (), True)
 
-        taken = name is not None and name in {value for lease in live for value in (lease.name, lease.id)}
+        taken = name is not None and name in {*(lease.name for lease in live), *self.model}
         found = attempt(lambda: self.book.reserve(self.draft(name), decide, entropy=lambda: next(entropy)))
         assert (found is Reason.NAME_TAKEN) == taken
         if taken:
