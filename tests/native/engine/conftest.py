@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 PTX = Path(__file__).parent / "ptx"
 
-OK, BAD_PTX, UNSUPPORTED, NO_MEMORY, ILLEGAL_ADDRESS, MISALIGNED, STACK_OVERFLOW, TRAP, TIMEOUT, INVALID_LAUNCH = range(10)
+OK = 0
 
 
 class _Options(ctypes.Structure):
@@ -96,7 +96,15 @@ class Buffer:
             strides.insert(0, step)
             step *= extent
         count = int(np.prod(self.shape))
-        return [0, 0, np.int64(count), np.int64(itemsize), self.address, *map(np.int64, self.shape), *map(np.int64, strides)]
+        return [
+            0,
+            0,
+            np.int64(count),
+            np.int64(itemsize),
+            self.address,
+            *map(np.int64, self.shape),
+            *map(np.int64, strides),
+        ]
 
 
 class Device:
@@ -108,7 +116,9 @@ class Device:
         return int(self.library.device_allocate(self.handle, ctypes.c_size_t(size)))
 
     def write(self, address: int, data: bytes) -> None:
-        assert self.library.device_write(self.handle, ctypes.c_uint64(address), data, ctypes.c_size_t(len(data)))
+        assert self.library.device_write(
+            self.handle, ctypes.c_uint64(address), data, ctypes.c_size_t(len(data))
+        )
 
     def read(self, address: int, size: int) -> bytes:
         out = ctypes.create_string_buffer(size)
@@ -141,6 +151,7 @@ def _flatten(arguments: tuple[Any, ...]) -> list[Any]:
 
 
 def _encode(argument: Any, size: int) -> bytes:
+    """The bytes of a parameter: numbers of its size, device addresses, structures as they are."""
     if isinstance(argument, Buffer):
         argument = argument.address
     if isinstance(argument, bytes):
@@ -158,7 +169,9 @@ class Module:
         data = text.encode() if isinstance(text, str) else text
         log = ctypes.create_string_buffer(8192)
         handle = ctypes.c_void_p()
-        status = library.module_open(data, ctypes.c_size_t(len(data)), log, ctypes.c_size_t(8192), ctypes.byref(handle))
+        status = library.module_open(
+            data, ctypes.c_size_t(len(data)), log, ctypes.c_size_t(8192), ctypes.byref(handle)
+        )
         self.log = log.value.decode(errors="replace")
         if status != OK:
             raise LoadFailed(status, self.log)
@@ -178,15 +191,25 @@ class Module:
         self.library.kernel_describe(self.kernel(name), ctypes.byref(info))
         return info
 
-    def _parameters(self, kernel: ctypes.c_void_p, arguments: tuple[Any, ...]) -> bytes:
+    def name_of(self, index: int) -> str:
+        info = _Info()
+        kernel = ctypes.c_void_p(self.library.module_kernel(self.handle, ctypes.c_size_t(index)))
+        self.library.kernel_describe(kernel, ctypes.byref(info))
+        name: bytes = info.name
+        return name.decode()
+
+    def _parameters(self, kernel: ctypes.c_void_p, arguments: list[Any]) -> bytes:
         info = _Info()
         self.library.kernel_describe(kernel, ctypes.byref(info))
-        flat = _flatten(arguments)
-        assert len(flat) == info.parameter_count, f"{len(flat)} arguments for {info.parameter_count} parameters"
+        assert len(arguments) == info.parameter_count, (
+            f"{len(arguments)} for {info.parameter_count} parameters"
+        )
         block = bytearray(info.parameter_bytes)
         offset, size = ctypes.c_size_t(), ctypes.c_size_t()
-        for index, argument in enumerate(flat):
-            self.library.kernel_parameter(kernel, ctypes.c_size_t(index), ctypes.byref(offset), ctypes.byref(size))
+        for index, argument in enumerate(arguments):
+            self.library.kernel_parameter(
+                kernel, ctypes.c_size_t(index), ctypes.byref(offset), ctypes.byref(size)
+            )
             encoded = _encode(argument, size.value)
             assert len(encoded) == size.value, f"argument {index}: {len(encoded)} bytes for {size.value}"
             block[offset.value : offset.value + size.value] = encoded
@@ -203,6 +226,7 @@ class Module:
         timeout_s: float = 20.0,
         cooperative: bool = False,
     ) -> Outcome:
+        """Arguments in the order of the parameters; lists (numba's arrays) are several."""
         kernel = self.kernel(name)
         options = _Options()
         for field, value in ((options.grid, grid), (options.block, block)):
@@ -210,13 +234,13 @@ class Module:
             field[:] = (*extents, 1, 1)[:3]
         options.dynamic_shared_bytes, options.worker_threads = shared, workers
         options.timeout_ns, options.cooperative = int(timeout_s * 1e9), cooperative
+        parameters = self._parameters(kernel, _flatten(arguments))
         result = _Result()
         self.library.kernel_run(
-            kernel, self.device.handle, ctypes.byref(options), self._parameters(kernel, arguments), ctypes.byref(result)
+            kernel, self.device.handle, ctypes.byref(options), parameters, ctypes.byref(result)
         )
-        return Outcome(
-            result.status, result.address, result.line, result.instructions, result.message.decode(errors="replace")
-        )
+        message = result.message.decode(errors="replace")
+        return Outcome(result.status, result.address, result.line, result.instructions, message)
 
     def launch(self, *arguments: Any, **options: Any) -> Outcome:
         """`run`, where a fault is a failure of the test."""
@@ -230,6 +254,12 @@ class Module:
 
 class Engine:
     """Opens modules and devices, and closes them with the test."""
+
+    # sg_status of engine.h
+    OK, BAD_PTX, UNSUPPORTED, NO_MEMORY, ILLEGAL_ADDRESS = range(5)
+    MISALIGNED, STACK_OVERFLOW, TRAP, TIMEOUT, INVALID_LAUNCH = range(5, 10)
+    LoadFailed = LoadFailed
+    texts = PTX
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library = library
@@ -282,7 +312,9 @@ def _build() -> Path:
         return Path(given)
     build = ROOT / "build" / "native"
     if not (build / "CMakeCache.txt").exists():
-        subprocess.run(["cmake", "-S", ROOT, "-B", build, "-G", "Ninja"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            ["cmake", "-S", ROOT, "-B", build, "-G", "Ninja"], check=True, stdout=subprocess.DEVNULL
+        )
     subprocess.run(
         ["cmake", "--build", build, "--target", "engine_under_test"], check=True, stdout=subprocess.DEVNULL
     )

@@ -27,6 +27,7 @@ static void release(sg_block *block, unsigned number) {
     memcpy(barrier->results, barrier->votes, sizeof barrier->results);
     barrier->arrived = 0;
     barrier->expected = 0;
+    block->awaited &= ~(1u << number);
     for (uint32_t w = 0; w < block->warp_count; w++) {
         sg_warp *warp = &block->warps[w];
         for (uint32_t i = 0; i < warp->fragment_count; i++) {
@@ -41,7 +42,8 @@ static void release(sg_block *block, unsigned number) {
 }
 
 void sg_recheck_barriers(sg_block *block) {
-    for (unsigned number = 0; number < BARRIERS; number++) {
+    for (uint32_t left = block->awaited; left; left &= left - 1) {
+        unsigned number = (unsigned)__builtin_ctz(left);
         const sg_barrier *barrier = &block->barriers[number];
         uint32_t needed = barrier->expected ? barrier->expected : block->living;
         if (barrier->arrived && barrier->arrived >= needed)
@@ -58,6 +60,7 @@ static sg_barrier *arrive(sg_warp *warp, const sg_insn *insn, uint32_t *number) 
     sg_barrier *barrier = &warp->block->barriers[*number];
     if (!barrier->arrived)
         barrier->votes[0] = 1, barrier->votes[1] = barrier->votes[2] = 0;
+    warp->block->awaited |= 1u << *number;
     uint32_t count = insn->flags & 2 ? first_of(warp, insn, 1) : 0;
     if (count)
         barrier->expected = count;

@@ -51,6 +51,7 @@ void sg_start_block(sg_block *block, uint64_t number) {
     block->at_grid = 0;
     block->counted = false;
     block->finished = false;
+    block->awaited = 0;
     memset(block->barriers, 0, sizeof block->barriers);
     for (uint32_t w = 0; w < block->warp_count; w++)
         start_warp(&block->warps[w]);

@@ -99,6 +99,7 @@ struct sg_block {
     sg_warp *warps;
     unsigned char *shared;
     sg_barrier barriers[BARRIERS];
+    uint32_t awaited; /* a bit for each barrier that someone arrived at */
     bool finished;
 };
 

@@ -1,122 +1,167 @@
-/* Loads and stores. An access of a warp is one of three shapes, and the common two move 32
- * lanes at once: ROW (each lane the next element) and ONE (all lanes the same). */
+/* Loads and stores. The common accesses of a warp are two runs of 16 lanes, each with a base
+ * and a step: neighbours in a row (step: the element), one element for all (step 0), and the
+ * rows of a tile 16 wide. Runs are checked at their ends and moved as a whole; what is no
+ * run is scattered and goes lane by lane. */
 #include "lanes.h"
 
-typedef enum { SHAPE_ROW, SHAPE_ONE, SHAPE_SCATTER } shape_kind;
+enum { HALF = LANES / 2 };
 
 typedef struct {
-    shape_kind kind;
-    unsigned char *base;        /* ROW: of lane 0; ONE: of all */
-    unsigned char *lane[LANES]; /* SCATTER: of the lanes in the mask */
+    bool run;
+    unsigned step;              /* of a run: 0 or the size of the access */
+    unsigned char *base[2];     /* of a run: where lanes 0 and 16 are */
+    unsigned char *lane[LANES]; /* scattered: where the lanes in the mask are */
 } shape;
 
 static inline int first_lane(uint32_t mask) { return __builtin_ctz(mask); }
 
 /* ---- addresses ---- */
 
-/* Effective addresses; returns true where all are the same by construction. */
-static inline bool addresses(sg_warp *warp, const sg_insn *insn, uint64_t *ea) {
+/* Effective addresses of all lanes; those of lanes that are not active may be anything. */
+static inline void addresses(sg_warp *warp, const sg_insn *insn, uint64_t *ea) {
     uint64_t offset = (uint64_t)insn->immediate;
-    switch (insn->mode) {
-    case ADDRESS_WIDE: {
+    if (insn->mode == ADDRESS_WIDE) {
         const uint64_t *base = SOURCE(uint64_t, 4);
         EACH_LANE ea[i] = base[i] + offset;
-        return false;
-    }
-    case ADDRESS_NARROW: {
+    } else {
         const uint32_t *base = SOURCE(uint32_t, 4);
         EACH_LANE ea[i] = (uint32_t)(base[i] + (uint32_t)offset);
+    }
+}
+
+/* An address that is the same for all lanes by construction. */
+static inline bool is_uniform(const sg_insn *insn) { return insn->mode >= ADDRESS_ABSOLUTE; }
+static inline uint64_t uniform_address(const sg_warp *warp, const sg_insn *insn) {
+    return (uint64_t)insn->immediate + (insn->mode == ADDRESS_FRAME ? warp->frame->local_base : 0);
+}
+
+/* Two addresses that stand for all: of lane 0 and lane 16. */
+typedef struct {
+    uint64_t first[2];
+    uint64_t step;
+} run;
+
+static inline bool find_run(const sg_warp *warp, const uint64_t *ea, unsigned size, run *found) {
+    uint64_t step = ea[1] - ea[0], low = ea[0], high = ea[HALF], differ = 0;
+    if (warp->mask != (uint32_t)FULL_MASK) { /* a loop's last warp, a guard: one element, or nothing */
+        low = high = ea[first_lane(warp->mask)];
+        EACH_LANE differ |= (ea[i] ^ low) & (uint64_t)(int64_t)(int32_t)warp->lanes[i];
+        *found = (run){{low, low}, 0};
+        return !differ;
+    }
+    if (step != 0 && step != size)
         return false;
-    }
-    case ADDRESS_FRAME:
-        offset += warp->frame->local_base;
-    }
-    EACH_LANE ea[i] = offset;
-    return true;
-}
-
-/* How the addresses of the active lanes lie to one another. Lanes that are not active may
- * hold anything: a row needs them all, one address only the active. */
-static inline bool all_equal(const sg_warp *warp, const uint64_t *ea) {
-    uint64_t first = ea[first_lane(warp->mask)], differ = 0;
-    EACH_LANE differ |= (ea[i] ^ first) & (uint64_t)(int64_t)(int32_t)warp->lanes[i];
+    _Pragma("GCC ivdep") for (int i = 0; i < HALF; i++)
+        differ |= (ea[i] ^ (low + step * (uint64_t)i)) | (ea[HALF + i] ^ (high + step * (uint64_t)i));
+    *found = (run){{low, high}, step};
     return !differ;
 }
 
-static inline bool in_a_row(const uint64_t *ea, uint64_t step) {
-    uint64_t differ = 0, first = ea[0];
-    EACH_LANE differ |= ea[i] ^ (first + step * (uint64_t)i);
-    return !differ;
+/* Whether both ends of both halves lie in [first, last), aligned. */
+static inline bool run_within(const run *r, uint64_t first, uint64_t last, unsigned size) {
+    if (last - first < size || ((r->first[0] | r->first[1]) & (size - 1)))
+        return false;
+    uint64_t highest = last - size, length = r->step * (HALF - 1);
+    return r->first[0] >= first && r->first[1] >= first && r->first[0] <= highest && r->first[1] <= highest &&
+           highest - r->first[0] >= length && highest - r->first[1] >= length;
+}
+
+static inline void take_run(const run *r, uintptr_t origin, shape *found) {
+    found->run = true;
+    found->step = (unsigned)r->step;
+    found->base[0] = (unsigned char *)(origin + r->first[0]);
+    found->base[1] = (unsigned char *)(origin + r->first[1]);
 }
 
 /* ---- shared, local and parameter memory: one buffer and a bound ---- */
 
-static void fault_outside(sg_warp *warp, const sg_insn *insn, const uint64_t *ea, uint64_t bound, unsigned size) {
+static bool fault_outside(sg_warp *warp, const sg_insn *insn, const uint64_t *ea, uint64_t bound, unsigned size) {
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         uint64_t address = ea[first_lane(left)];
         if (address & (size - 1)) {
             sg_fault_at(warp, insn, SG_MISALIGNED, address, "%u bytes of .%s memory at 0x%llx are not aligned", size,
                         sg_space_text(insn->space), (unsigned long long)address);
-            return;
+            break;
         }
         if (address > bound || bound - address < size) {
             sg_fault_at(warp, insn, SG_ILLEGAL_ADDRESS, address,
                         "%u bytes at 0x%llx are outside the %llu bytes of .%s memory", size,
                         (unsigned long long)address, (unsigned long long)bound, sg_space_text(insn->space));
-            return;
+            break;
         }
     }
+    return false;
 }
 
-static inline bool within(sg_warp *warp, const sg_insn *insn, const uint64_t *ea, uint64_t bound, unsigned size) {
+static inline bool within(const sg_warp *warp, const uint64_t *ea, uint64_t bound, unsigned size) {
     uint64_t last = bound - size, bad = bound < size;
     EACH_LANE bad |= (uint64_t)((ea[i] > last) | ((ea[i] & (size - 1)) != 0)) & warp->lanes[i];
-    if (__builtin_expect(bad != 0, 0))
-        fault_outside(warp, insn, ea, bound, size);
     return !bad;
 }
 
-static inline bool reach_buffer(sg_warp *warp, const sg_insn *insn, const uint64_t *ea, bool same, unsigned size,
-                                unsigned char *buffer, uint64_t bound, shape *found) {
-    if (!within(warp, insn, ea, bound, size))
-        return false;
-    if (same || all_equal(warp, ea)) {
-        found->kind = SHAPE_ONE;
-        found->base = buffer + ea[first_lane(warp->mask)];
-    } else if (warp->mask == (uint32_t)FULL_MASK && in_a_row(ea, size)) {
-        found->kind = SHAPE_ROW;
-        found->base = buffer + ea[0];
-    } else {
-        found->kind = SHAPE_SCATTER;
-        EACH_LANE found->lane[i] = (unsigned char *)((uintptr_t)buffer + ea[i]);
+static inline void scatter(const uint64_t *ea, uintptr_t origin, shape *found) {
+    found->run = false;
+    EACH_LANE found->lane[i] = (unsigned char *)(origin + ea[i]);
+}
+
+static inline bool reach_buffer(sg_warp *warp, const sg_insn *insn, unsigned size, unsigned char *buffer, uint64_t bound,
+                                shape *found) {
+    uint64_t ea[LANES] __attribute__((aligned(64)));
+    run r;
+    if (is_uniform(insn)) {
+        r = (run){{uniform_address(warp, insn), uniform_address(warp, insn)}, 0};
+        if (!run_within(&r, 0, bound, size)) {
+            EACH_LANE ea[i] = r.first[0];
+            return fault_outside(warp, insn, ea, bound, size);
+        }
+        take_run(&r, (uintptr_t)buffer, found);
+        return true;
     }
+    addresses(warp, insn, ea);
+    if (find_run(warp, ea, size, &r) && run_within(&r, 0, bound, size)) {
+        take_run(&r, (uintptr_t)buffer, found);
+        return true;
+    }
+    if (!within(warp, ea, bound, size))
+        return fault_outside(warp, insn, ea, bound, size);
+    scatter(ea, (uintptr_t)buffer, found);
     return true;
 }
 
 /* Local memory is one piece a lane, so that a generic pointer into it is a plain offset. */
-static inline bool reach_local(sg_warp *warp, const sg_insn *insn, const uint64_t *ea, unsigned size, shape *found) {
+static inline bool reach_local(sg_warp *warp, const sg_insn *insn, unsigned size, shape *found) {
     const sg_grid *grid = warp->block->grid;
-    if (!within(warp, insn, ea, grid->local_limit, size))
-        return false;
-    found->kind = SHAPE_SCATTER;
-    uint64_t stride = grid->local_stride;
+    uint64_t ea[LANES] __attribute__((aligned(64))), stride = grid->local_stride;
+    if (is_uniform(insn)) {
+        uint64_t address = uniform_address(warp, insn);
+        EACH_LANE ea[i] = address;
+    } else {
+        addresses(warp, insn, ea);
+    }
+    if (!within(warp, ea, grid->local_limit, size))
+        return fault_outside(warp, insn, ea, grid->local_limit, size);
+    found->run = false;
     EACH_LANE found->lane[i] = (unsigned char *)((uintptr_t)warp->local + stride * (uint64_t)i + ea[i]);
     return true;
 }
 
 /* ---- global memory ---- */
 
-static inline bool holds(const sg_range *range, uint64_t address, unsigned size) {
-    return address >= range->first && address < range->last && range->last - address >= size;
-}
-
 static inline bool committed(sg_warp *warp, const sg_insn *insn, sg_cached_range *range, uint64_t address, bool store) {
     return !store || range->chunk == address >> CHUNK_SHIFT || sg_commit_chunk(warp, insn, range, address);
 }
 
+static inline bool run_committed(sg_warp *warp, const sg_insn *insn, sg_cached_range *range, const run *r, bool store) {
+    uint64_t length = r->step * (HALF - 1);
+    return !store || (committed(warp, insn, range, r->first[0], true) &&
+                      committed(warp, insn, range, r->first[0] + length, true) &&
+                      committed(warp, insn, range, r->first[1], true) &&
+                      committed(warp, insn, range, r->first[1] + length, true));
+}
+
 /* One by one: windows, several allocations, faults. */
 static bool reach_each(sg_warp *warp, const sg_insn *insn, const uint64_t *ea, unsigned size, bool store, shape *found) {
-    found->kind = SHAPE_SCATTER;
+    found->run = false;
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         int i = first_lane(left);
         found->lane[i] = sg_reach_lane(warp, insn, (unsigned)i, insn->space, ea[i], size, store);
@@ -126,111 +171,106 @@ static bool reach_each(sg_warp *warp, const sg_insn *insn, const uint64_t *ea, u
     return true;
 }
 
-static inline bool reach_global(sg_warp *warp, const sg_insn *insn, const uint64_t *ea, bool same, unsigned size,
-                                bool store, shape *found) {
-    sg_cached_range *cached = &warp->worker->ranges[(size_t)((uintptr_t)insn / sizeof *insn) % RANGES];
-    const sg_range *range = &cached->range;
-    uint64_t first = ea[first_lane(warp->mask)];
-    if (!holds(range, first, size)) {
-        if (first < SG_CODE_WINDOW + SG_WINDOW_BYTES || !(cached = sg_find_range(warp, insn, first)))
-            return reach_each(warp, insn, ea, size, store, found);
-    }
-    uintptr_t origin = (uintptr_t)range->host - range->first;
-    if (warp->mask == (uint32_t)FULL_MASK && in_a_row(ea, size)) {
-        if (!(first & (size - 1)) && holds(range, ea[LANES - 1], size) && ea[LANES - 1] >= first) {
-            found->kind = SHAPE_ROW;
-            found->base = (unsigned char *)(origin + first);
-            return committed(warp, insn, cached, first, store) && committed(warp, insn, cached, ea[LANES - 1], store);
-        }
-    } else if (same || all_equal(warp, ea)) {
-        if (!(first & (size - 1))) {
-            found->kind = SHAPE_ONE;
-            found->base = (unsigned char *)(origin + first);
-            return committed(warp, insn, cached, first, store);
-        }
-    }
-    uint64_t low = range->first, last = range->last - size, bad = range->last - low < size, chunk = cached->chunk;
+static inline bool all_within(const sg_warp *warp, const sg_cached_range *cached, const uint64_t *ea, unsigned size,
+                              bool store) {
+    uint64_t low = cached->range.first, last = cached->range.last - size, chunk = cached->chunk;
+    uint64_t bad = cached->range.last - low < size;
     EACH_LANE {
         uint64_t outside = (ea[i] < low) | (ea[i] > last) | ((ea[i] & (size - 1)) != 0);
         bad |= (outside | (store & (ea[i] >> CHUNK_SHIFT != chunk))) & warp->lanes[i];
     }
-    if (bad)
+    return !bad;
+}
+
+static inline bool reach_global(sg_warp *warp, const sg_insn *insn, unsigned size, bool store, shape *found) {
+    uint64_t ea[LANES] __attribute__((aligned(64)));
+    if (is_uniform(insn)) {
+        uint64_t address = uniform_address(warp, insn);
+        EACH_LANE ea[i] = address;
+    } else {
+        addresses(warp, insn, ea);
+    }
+    sg_cached_range *cached = &warp->worker->ranges[(size_t)((uintptr_t)insn / sizeof *insn) % RANGES];
+    uint64_t any = ea[first_lane(warp->mask)];
+    if (any < cached->range.first || any >= cached->range.last) {
+        if (any < SG_CODE_WINDOW + SG_WINDOW_BYTES || !(cached = sg_find_range(warp, insn, any)))
+            return reach_each(warp, insn, ea, size, store, found);
+    }
+    uintptr_t origin = (uintptr_t)cached->range.host - cached->range.first;
+    run r;
+    if (find_run(warp, ea, size, &r) && run_within(&r, cached->range.first, cached->range.last, size)) {
+        take_run(&r, origin, found);
+        return run_committed(warp, insn, cached, &r, store);
+    }
+    if (!all_within(warp, cached, ea, size, store))
         return reach_each(warp, insn, ea, size, store, found);
-    found->kind = SHAPE_SCATTER;
-    EACH_LANE found->lane[i] = (unsigned char *)(origin + ea[i]);
+    scatter(ea, origin, found);
     return true;
 }
 
 static inline bool reach(sg_warp *warp, const sg_insn *insn, unsigned size, bool store, shape *found) {
-    uint64_t ea[LANES] __attribute__((aligned(64)));
-    bool same = addresses(warp, insn, ea);
     const sg_grid *grid = warp->block->grid;
     switch (insn->space) {
     case SPACE_SHARED:
-        return reach_buffer(warp, insn, ea, same, size, warp->block->shared, grid->shared_bytes, found);
+        return reach_buffer(warp, insn, size, warp->block->shared, grid->shared_bytes, found);
     case SPACE_LOCAL:
-        return reach_local(warp, insn, ea, size, found);
+        return reach_local(warp, insn, size, found);
     case SPACE_PARAM:
         if (store) {
-            sg_fault_at(warp, insn, SG_ILLEGAL_ADDRESS, ea[first_lane(warp->mask)], "a kernel's parameters are read-only");
+            sg_fault_at(warp, insn, SG_ILLEGAL_ADDRESS, 0, "a kernel's parameters are read-only");
             return false;
         }
-        return reach_buffer(warp, insn, ea, same, size, (unsigned char *)grid->launch->parameters,
-                            grid->kernel->parameter_bytes, found);
+        return reach_buffer(warp, insn, size, (unsigned char *)grid->launch->parameters, grid->kernel->parameter_bytes,
+                            found);
     default:
-        return reach_global(warp, insn, ea, same, size, store, found);
+        return reach_global(warp, insn, size, store, found);
     }
 }
 
 /* ---- loads ---- */
 
-/* Component `k` of `count`, each of type M in memory, S in the column (through E, which
- * extends the sign). Lanes are read one by one only where they are scattered. */
+/* The value at `at` in every lane's access: M in memory, S in the column, through E, which
+ * extends the sign. */
 #define LOAD(name, M, E, S)                                               \
-    static inline void take_##name(sg_warp *warp, const shape *from, unsigned step, unsigned at, S *d) { \
-        if (from->kind == SHAPE_SCATTER) {                                \
-            if (warp->mask == (uint32_t)FULL_MASK) {                      \
-                for (int i = 0; i < LANES; i++) {                         \
-                    M value;                                              \
-                    memcpy(&value, from->lane[i] + at, sizeof value);     \
-                    d[i] = (S)(E)value;                                   \
-                }                                                         \
-            } else {                                                      \
-                for (uint32_t left = warp->mask; left; left &= left - 1) { \
-                    int i = first_lane(left);                             \
-                    M value;                                              \
-                    memcpy(&value, from->lane[i] + at, sizeof value);     \
-                    d[i] = (S)(E)value;                                   \
-                }                                                         \
+    static inline void take_##name(const sg_warp *warp, const shape *from, unsigned at, S *d) { \
+        if (!from->run) {                                                 \
+            for (uint32_t left = warp->mask; left; left &= left - 1) {    \
+                int i = first_lane(left);                                 \
+                M value;                                                  \
+                memcpy(&value, from->lane[i] + at, sizeof value);         \
+                d[i] = (S)(E)value;                                       \
             }                                                             \
-        } else if (from->kind == SHAPE_ROW && step == sizeof(M)) {        \
-            const M *row = (const M *)from->base;                         \
-            EACH_LANE d[i] = (S)(E)row[i];                                \
-        } else if (from->kind == SHAPE_ROW) {                             \
+        } else if (from->step == sizeof(M)) {                             \
+            for (int half = 0; half < 2; half++) {                        \
+                const M *row = (const M *)from->base[half];               \
+                S *part = d + HALF * half;                                \
+                _Pragma("GCC ivdep") for (int i = 0; i < HALF; i++) part[i] = (S)(E)row[i]; \
+            }                                                             \
+        } else if (from->step) {                                          \
             for (int i = 0; i < LANES; i++) {                             \
                 M value;                                                  \
-                memcpy(&value, from->base + step * (unsigned)i + at, sizeof value); \
+                memcpy(&value, from->base[i / HALF] + from->step * (unsigned)(i % HALF) + at, sizeof value); \
                 d[i] = (S)(E)value;                                       \
             }                                                             \
         } else {                                                          \
-            M value;                                                      \
-            memcpy(&value, from->base + at, sizeof value);                \
-            S wide = (S)(E)value;                                         \
+            M low, high;                                                  \
+            memcpy(&low, from->base[0] + at, sizeof low);                 \
+            memcpy(&high, from->base[1] + at, sizeof high);               \
+            const uint32_t *m = warp->lanes;                              \
             if (warp->full) {                                             \
-                EACH_LANE d[i] = wide;                                    \
+                _Pragma("GCC ivdep") for (int i = 0; i < HALF; i++) d[i] = (S)(E)low; \
+                _Pragma("GCC ivdep") for (int i = HALF; i < LANES; i++) d[i] = (S)(E)high; \
             } else {                                                      \
-                const uint32_t *m = warp->lanes;                          \
-                EACH_LANE d[i] = m[i] ? wide : d[i];                      \
+                EACH_LANE d[i] = m[i] ? (S)(E)low : d[i];                 \
             }                                                             \
         }                                                                 \
     }                                                                     \
     HANDLER_FOR(name) {                                                   \
         shape from;                                                       \
-        unsigned step = (unsigned)sizeof(M) * insn->count;                \
-        if (!reach(warp, insn, step, false, &from))                       \
+        if (!reach(warp, insn, (unsigned)sizeof(M) * insn->count, false, &from)) \
             return;                                                       \
         for (unsigned k = 0; k < insn->count; k++)                        \
-            take_##name(warp, &from, step, k * (unsigned)sizeof(M), DESTINATION(S, k)); \
+            take_##name(warp, &from, k * (unsigned)sizeof(M), DESTINATION(S, k)); \
     }
 LOAD(ld_u8, uint8_t, uint32_t, uint32_t)
 LOAD(ld_s8, int8_t, int32_t, uint32_t)
@@ -248,33 +288,37 @@ LOAD(ld_64, uint64_t, uint64_t, uint64_t)
 /* ---- stores ---- */
 
 #define STORE(name, M, S)                                                 \
-    static inline void put_##name(sg_warp *warp, const shape *to, unsigned step, unsigned at, const S *s) { \
-        if (to->kind == SHAPE_SCATTER) {                                  \
+    static inline void put_##name(const sg_warp *warp, const shape *to, unsigned at, const S *s) { \
+        if (!to->run) {                                                   \
             for (uint32_t left = warp->mask; left; left &= left - 1) {    \
                 int i = first_lane(left);                                 \
                 M value = (M)s[i];                                        \
                 memcpy(to->lane[i] + at, &value, sizeof value);           \
             }                                                             \
-        } else if (to->kind == SHAPE_ROW && step == sizeof(M)) {          \
-            M *row = (M *)to->base;                                       \
-            EACH_LANE row[i] = (M)s[i];                                   \
-        } else if (to->kind == SHAPE_ROW) {                               \
+        } else if (to->step == sizeof(M)) {                               \
+            for (int half = 0; half < 2; half++) {                        \
+                M *row = (M *)to->base[half];                             \
+                const S *part = s + HALF * half;                          \
+                _Pragma("GCC ivdep") for (int i = 0; i < HALF; i++) row[i] = (M)part[i]; \
+            }                                                             \
+        } else if (to->step) {                                            \
             for (int i = 0; i < LANES; i++) {                             \
                 M value = (M)s[i];                                        \
-                memcpy(to->base + step * (unsigned)i + at, &value, sizeof value); \
+                memcpy(to->base[i / HALF] + to->step * (unsigned)(i % HALF) + at, &value, sizeof value); \
             }                                                             \
-        } else {                                                          \
-            M value = (M)s[31 - __builtin_clz(warp->mask)];               \
-            memcpy(to->base + at, &value, sizeof value);                  \
+        } else { /* all to one place, or each half: the last lane's value stays */ \
+            M low = (M)s[warp->mask & 0xffff ? 31 - __builtin_clz(warp->mask & 0xffff) : 31 - __builtin_clz(warp->mask)]; \
+            M high = (M)s[31 - __builtin_clz(warp->mask)];                \
+            memcpy(to->base[0] + at, &low, sizeof low);                   \
+            memcpy(to->base[1] + at, &high, sizeof high);                 \
         }                                                                 \
     }                                                                     \
     HANDLER_FOR(name) {                                                   \
         shape to;                                                         \
-        unsigned step = (unsigned)sizeof(M) * insn->count;                \
-        if (!reach(warp, insn, step, true, &to))                          \
+        if (!reach(warp, insn, (unsigned)sizeof(M) * insn->count, true, &to)) \
             return;                                                       \
         for (unsigned k = 0; k < insn->count; k++)                        \
-            put_##name(warp, &to, step, k * (unsigned)sizeof(M), SOURCE(S, k)); \
+            put_##name(warp, &to, k * (unsigned)sizeof(M), SOURCE(S, k)); \
     }
 STORE(st_8, uint8_t, uint32_t)
 STORE(st_16, uint16_t, uint32_t)
