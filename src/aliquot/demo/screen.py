@@ -79,11 +79,15 @@ class Program:
 
     def _read(self) -> None:
         assert self._process.stdout is not None
+        after_warning = False
         for line in self._process.stdout:
             text = line.rstrip()
-            if not _noise(text):
+            # numba warns about its own packaging, each time in two lines: not our story.
+            warning = "Warning: " in text
+            if text and not warning and not (after_warning and text.startswith("  ")):
                 say(f"  {self.name:>9} | {text}")
                 self._queue.put(text)
+            after_warning = warning
         self._queue.put(None)
 
     def wait_for(self, words: str, *, within: float) -> str:
@@ -116,8 +120,3 @@ class Program:
         if self._process.stdout is not None:
             self._process.stdout.close()
         return code
-
-
-def _noise(line: str) -> bool:
-    """numba's own warnings, which are about its packaging and not about the story."""
-    return not line or "Warning" in line or line.startswith("  warn")
