@@ -36,3 +36,23 @@ def test_a_launch_that_cannot_be_is_refused(box: Box) -> None:
     assert (seen["too_many_threads"], seen["enough_threads"]) == (701, 0)
     assert (seen["block_too_large"], seen["empty_grid"]) == (1, 1)
     assert (seen["no_parameters"], seen["too_much_shared"]) == (1, 1)
+
+
+@pytest.mark.usefixtures("device")
+def test_texts_linked_into_one_run_in_another_process(box: Box, tmp_path: Path) -> None:
+    blob = str(tmp_path / "blob")
+    made = box.run("linking.py", "make", blob)
+    assert (made["result"], made["ends_with_nul"]) == (0, True)
+    assert box.run("linking.py", "use", blob)["value"] == 0x02020202
+
+
+@pytest.mark.usefixtures("device")
+def test_a_text_that_does_not_parse_fails_the_link_with_a_reason(box: Box, tmp_path: Path) -> None:
+    made = box.run("linking.py", "make", str(tmp_path / "blob"))
+    assert made["broken"] != 0
+    assert made["message"] != ""
+
+
+def test_a_call_of_a_function_that_nobody_defines_is_refused_and_named(box: Box, device: Path) -> None:
+    assert box.run("linking.py", "alone")["launched"] == 801
+    assert [line for line in box.log(device) if "doubled" in line]

@@ -15,8 +15,10 @@ SANITIZE = ("-fsanitize=address,undefined", "-fno-omit-frame-pointer")
 
 
 @pytest.fixture
-def sanitized_driver(tmp_path: Path) -> Path:
-    build, output = tmp_path / "build", tmp_path / "out"
+def sanitized_driver() -> Path:
+    # A folder that stays: the engine takes minutes to compile this way, and seconds the second time.
+    build = ROOT / "build" / "sanitize"
+    output = build / "out"
     configure = [
         "cmake",
         "-S",

@@ -208,7 +208,7 @@ static void link_work(void) {
     MUST(CUDA_ERROR_INVALID_HANDLE, cuLibraryUnload(library));
     CUmodule module;
     MUST(CUDA_ERROR_INVALID_PTX,
-         cuModuleLoadDataEx(&module, ".version 7.0\n.target sm_70\n.nonsense", 2, options, option_values));
+         cuModuleLoadDataEx(&module, ".version 7.0\n.target sm_70\n.visible .entry {", 2, options, option_values));
     CHECK(log[0] != '\0');
     MUST(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&module, "\177ELF"));
     MUST(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&module, ""));
