@@ -40,9 +40,10 @@ int sg_chunk_commit(sg_device *device, uint32_t chunk) {
     return errno == EOPNOTSUPP ? zero_by_writing(device->arena_file, offset) : -ENOMEM;
 }
 
-static size_t collect_free(const sg_state *state, uint32_t *chunks, size_t count) {
+static size_t collect_free(const sg_device *device, uint32_t *chunks, size_t count) {
+    const sg_state *state = device->state;
     size_t found = 0;
-    for (uint32_t i = 0; i < state->chunk_count && found < count; i++)
+    for (uint32_t i = 0; i < device->chunk_count && found < count; i++)
         if (atomic_load_explicit(&state->owners[i], memory_order_relaxed) == 0)
             chunks[found++] = i;
     return found;
@@ -55,9 +56,9 @@ int sg_chunks_take(sg_device *device, uint32_t *chunks, size_t count) {
     int error = sg_metadata_lock(device);
     if (error != 0)
         return error;
-    if (collect_free(state, chunks, count) < count) {
+    if (collect_free(device, chunks, count) < count) {
         sg_repair(device);
-        if (collect_free(state, chunks, count) < count)
+        if (collect_free(device, chunks, count) < count)
             error = -ENOMEM;
     }
     for (size_t i = 0; error == 0 && i < count; i++)
@@ -83,7 +84,7 @@ void sg_chunks_give(sg_device *device, const uint32_t *chunks, size_t count) {
 uint64_t sg_used_bytes(sg_device *device) {
     uint64_t used = 0;
     sg_repair_if_needed(device);
-    for (uint32_t i = 0; i < device->state->chunk_count; i++)
+    for (uint32_t i = 0; i < device->chunk_count; i++)
         used += atomic_load_explicit(&device->state->owners[i], memory_order_relaxed) != 0;
     return used * SG_CHUNK_BYTES;
 }

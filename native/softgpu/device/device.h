@@ -56,6 +56,7 @@ typedef struct {
     int arena_file;
     sg_state *state;
     size_t state_bytes;
+    uint32_t chunk_count; /* from the facts: the number in the shared file is not to be trusted */
     int slot; /* ours, or SG_NO_SLOT */
     pthread_mutex_t turn; /* the threads of this process, one after another */
 } sg_device;

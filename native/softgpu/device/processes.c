@@ -17,9 +17,9 @@ bool sg_slot_alive(const sg_device *device, int slot) {
 
 static void free_chunks_of(sg_device *device, const bool *dead_owner) {
     sg_state *state = device->state;
-    for (uint32_t i = 0; i < state->chunk_count;) {
+    for (uint32_t i = 0; i < device->chunk_count;) {
         uint32_t run = 0;
-        while (i + run < state->chunk_count) {
+        while (i + run < device->chunk_count) {
             uint16_t owner = atomic_load_explicit(&state->owners[i + run], memory_order_relaxed);
             if (owner == 0 || (owner <= SG_MAXIMUM_PROCESSES && !dead_owner[owner - 1]))
                 break;
@@ -194,7 +194,7 @@ int sg_processes(sg_device *device, sg_process *processes, int capacity) {
     uint64_t own_namespace = namespace_inode("/proc/self/ns/pid");
     int count = 0;
     sg_repair_if_needed(device);
-    for (uint32_t i = 0; i < device->state->chunk_count; i++) {
+    for (uint32_t i = 0; i < device->chunk_count; i++) {
         uint16_t owner = atomic_load_explicit(&device->state->owners[i], memory_order_relaxed);
         if (owner != 0 && owner <= SG_MAXIMUM_PROCESSES)
             used[owner - 1] += SG_CHUNK_BYTES;

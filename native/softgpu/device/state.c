@@ -9,10 +9,6 @@
 
 #include "layout.h"
 
-static uint32_t chunk_count(const sg_facts *facts) {
-    return (uint32_t)(sg_capacity_bytes(facts) / SG_CHUNK_BYTES);
-}
-
 static int open_file(const char *folder, const char *name) {
     char path[4200];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -46,10 +42,10 @@ static int map_state(sg_device *device) {
     if (atomic_load(&device->state->magic) != SG_STATE_MAGIC) {
         memset(map, 0, device->state_bytes);
         device->state->version = SG_STATE_VERSION;
-        device->state->chunk_count = chunk_count(&device->facts);
+        device->state->chunk_count = device->chunk_count;
         atomic_store(&device->state->magic, SG_STATE_MAGIC);
     }
-    if (device->state->version != SG_STATE_VERSION || device->state->chunk_count != chunk_count(&device->facts))
+    if (device->state->version != SG_STATE_VERSION || device->state->chunk_count != device->chunk_count)
         return -EPROTO;
     return 0;
 }
@@ -64,7 +60,8 @@ int sg_state_open(sg_device *device) {
         sg_state_close(device);
         return error;
     }
-    device->state_bytes = sizeof(sg_state) + chunk_count(&device->facts) * sizeof(uint16_t);
+    device->chunk_count = (uint32_t)(sg_capacity_bytes(&device->facts) / SG_CHUNK_BYTES);
+    device->state_bytes = sizeof(sg_state) + device->chunk_count * sizeof(uint16_t);
     int error = sg_metadata_lock(device);
     if (error == 0) {
         error = lay_out(device);

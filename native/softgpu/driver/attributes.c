@@ -23,6 +23,7 @@ static const fixed_attribute fixed[] = {
     {19, 1},         /* CAN_MAP_HOST_MEMORY */
     {30, 512},       /* SURFACE_ALIGNMENT */
     {31, 1},         /* CONCURRENT_KERNELS */
+    {32, 1},         /* ECC_ENABLED */
     {40, 1},         /* ASYNC_ENGINE_COUNT */
     {41, 1},         /* UNIFIED_ADDRESSING */
     {51, 32},        /* TEXTURE_PITCH_ALIGNMENT */
