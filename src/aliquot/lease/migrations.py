@@ -12,9 +12,10 @@ disagree. Bytes, thousandths and nanoseconds are integers.
 
 Each page that a step touches is written to the WAL, whole, while all others wait. So pages are
 small (a row is a few hundred bytes) and indexes few. A live lease is one whose ``ended_at`` is
-NULL: an index on that is touched at the birth and the end only, where one on ``state`` would be
-at each step. A lease's story is a chain (``lease.last_event``, ``event.before``) for the same
-reason: an index of events by lease would be written at each step to serve a rare question.
+NULL: the index of those is one page, touched at the birth and the end only, where one on
+``state`` would be at each step. What ended since a time is found by reading all leases, and a
+lease's story is a chain (``lease.last_event``, ``event.before``): indexes for these would be
+written at each step or end to serve a rare question.
 """
 
 APPLICATION_ID = 0x416C6971
@@ -58,7 +59,7 @@ CREATE TABLE lease (
   CHECK ((worker_pid IS NULL) = (worker_namespace IS NULL))
 ) STRICT;
 
-CREATE INDEX lease_ended ON lease (ended_at);
+CREATE INDEX lease_live ON lease (seq) WHERE ended_at IS NULL;
 CREATE INDEX lease_name ON lease (name, seq) WHERE name IS NOT NULL;
 CREATE UNIQUE INDEX lease_live_name ON lease (name) WHERE ended_at IS NULL AND name IS NOT NULL;
 

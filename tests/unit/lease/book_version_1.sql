@@ -78,7 +78,7 @@ CREATE TABLE usage (
   PRIMARY KEY (lease, position)
 ) STRICT, WITHOUT ROWID;
 INSERT INTO "usage" VALUES(2,0,'GPU-00000000-0000-4000-8000-000000000001',60000000000,21474836480,250,1073741824,536870912.5,2);
-CREATE INDEX lease_ended ON lease (ended_at);
+CREATE INDEX lease_live ON lease (seq) WHERE ended_at IS NULL;
 CREATE INDEX lease_name ON lease (name, seq) WHERE name IS NOT NULL;
 CREATE UNIQUE INDEX lease_live_name ON lease (name) WHERE ended_at IS NULL AND name IS NOT NULL;
 COMMIT;
