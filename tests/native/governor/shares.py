@@ -64,6 +64,8 @@ def build(folder: Path, *, sanitizers: str = "") -> Built:
             options = ["-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-Bsymbolic", f"-Wl,-soname,{soname}"]
             options += [f'-DFAKE_SYMBOLS="{symbols}"', *(["-DFAKE_NVML"] if kind == "nvml" else [])]
             _compile(out / "driver" / soname, [HERE / "fake_driver.c", HERE / "fake_symbols.c"], options)
+        shim = ["-fPIC", "-shared", "-ldl"]
+        _compile(out / "programs" / "failing_calls.so", [HERE / "failing_calls.c"], shim)
         _compile(out / "programs" / "tenant", [HERE / "tenant.c"], [*sanitize, "-ldl", "-lpthread"])
     return Built(governor=out / "governor", driver=out / "driver", programs=out / "programs")
 

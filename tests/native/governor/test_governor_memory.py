@@ -151,6 +151,36 @@ say([free(0xdead000), free(0), free(p), free(p), used() // MIB])
     assert seen == [1, 0, 0, 1, 10]
 
 
+def test_thousands_of_allocations_freed_in_any_order_add_up_at_every_moment(share: ShareOnDisk) -> None:
+    """The book grows twice and closes the gaps that frees leave in it."""
+    assert (
+        share.run(
+            """
+import random
+chance, held, asked = random.Random(3), {}, 0
+begin()
+for round in range(9000):
+    if held and (chance.random() < 0.4 or round > 6500):
+        pointer = chance.choice(list(held)) if round % 50 == 0 else next(iter(held))
+        asked -= held.pop(pointer)
+        check(free(pointer))
+    else:
+        size_ = chance.randrange(1, 20000)
+        result, pointer = alloc(size_)
+        check(result)
+        held[pointer] = size_
+        asked += size_
+    if round % 100 == 0:
+        assert used() == 10 * MIB + asked, round
+for pointer in list(held):
+    check(free(pointer))
+say(used() // MIB)
+"""
+        )
+        == 10
+    )
+
+
 def test_sizes_beyond_reason_are_out_of_memory(share: ShareOnDisk) -> None:
     seen = share.run(
         """

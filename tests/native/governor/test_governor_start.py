@@ -1,5 +1,6 @@
 """Starting: which devices are seen, and what is said where a share cannot start."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -226,6 +227,29 @@ say(result)
 """
     )
     assert result == 802
+
+
+@pytest.mark.parametrize("error", [errno.EACCES, errno.ENOMEM, errno.EMFILE, errno.ENOSPC])
+def test_whichever_system_call_fails_nothing_crashes_and_no_limit_is_lost(
+    share: ShareOnDisk, error: int
+) -> None:
+    """Each call that the governor makes until it has memory fails in turn, the last one past them."""
+    script = """
+started = cuda.cuInit(0)
+context = retain()
+results = [started, context, alloc(91 * MIB)[0], alloc(90 * MIB)[0]]
+shim = ctypes.CDLL(os.environ["LD_PRELOAD"])
+say([results, shim.failing_calls_reached(), sentence() if 802 in results else ""])
+"""
+    shim = str(share.built.programs / "failing_calls.so")
+    for number in range(1, 200):
+        results, reached, text = share.run(script, LD_PRELOAD=shim, FAIL_AT=str(number), FAIL_WITH=str(error))
+        assert results[2] != 0, f"over the limit after call {number} failed"
+        assert 802 not in results or "aliquot" in text
+        if not reached:
+            break
+    assert number > 15
+    assert results == [0, 0, 2, 0]
 
 
 def test_a_share_that_is_full_of_processes_says_so(share: ShareOnDisk) -> None:
