@@ -4,9 +4,11 @@ import contextlib
 import os
 import random
 import resource
+import shutil
 import signal
 import sqlite3
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -433,16 +435,19 @@ def as_nobody(path: Path) -> str:
         return heard.read()
 
 
-def open_to_all(folder: Path) -> None:
-    """pytest's own folders are closed to other users."""
-    for parent in (folder, folder.parent, folder.parent.parent):
-        parent.chmod(0o755)
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user can reach; pytest's own are closed to others."""
+    folder = Path(tempfile.mkdtemp(prefix="aliquot-lease-test-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
 
 
 @as_root
-@pytest.mark.usefixtures("kept")
-def test_without_permission_the_book_or_its_folder_is_named(path: Path, tmp_path: Path) -> None:
-    open_to_all(tmp_path)
+def test_without_permission_the_book_or_its_folder_is_named(open_folder: Path) -> None:
+    path = open_folder / "state" / "book.sqlite"
+    open_book(path).close()
     assert as_nobody(path).startswith(
         f"book-unwritable: the book {path} cannot be used: permission is missing"
     )
@@ -456,9 +461,8 @@ def test_without_permission_the_book_or_its_folder_is_named(path: Path, tmp_path
 
 
 @as_root
-def test_a_read_only_folder_of_our_own_is_named(tmp_path: Path) -> None:
-    open_to_all(tmp_path)
-    place = tmp_path / "theirs"
+def test_a_read_only_folder_of_our_own_is_named(open_folder: Path) -> None:
+    place = open_folder / "theirs"
     place.mkdir()
     os.chown(place, 65534, 65534)
     path = place / "book.sqlite"
