@@ -130,7 +130,7 @@ class Machine:
         )
 
     def ledger(self, lease: Lease) -> Ledger | None:
-        return read_ledger(ledger_file(self.paths, lease.id))
+        return read_ledger(ledger_file(self.paths, lease.id), devices=len(lease.shares))
 
     def story(self, lease: Lease) -> tuple[LeaseEvent, ...]:
         return self.book.events(lease.id)

@@ -32,7 +32,7 @@ def release_lease(paths: Paths, book: Book, lease: Lease, *, why: str) -> tuple[
         if lease.state is not LeaseState.RELEASING:
             lease = book.advance(lease.id, LeaseState.RELEASING, at=time.time_ns(), why=why)
         now = time.time_ns()
-        usages = settle(lease, read_ledger(ledger_file(paths, lease.id)), at=now)
+        usages = settle(lease, read_ledger(ledger_file(paths, lease.id), devices=len(lease.shares)), at=now)
         book.end(lease.id, at=now, why=why, usages=usages)
     except AliquotError as error:
         if error.reason is not Reason.LEASE_ENDED:

@@ -47,7 +47,7 @@ def users_of(paths: Paths, lease: Lease) -> Users:
     if isinstance(lease.holder, ProcessHolder) and evidence.alive.get(lease.holder):
         pids.add(lease.holder.pid)
     elsewhere = 0
-    ledger = read_ledger(ledger_file(paths, lease.id))
+    ledger = read_ledger(ledger_file(paths, lease.id), devices=len(lease.shares))
     for slot in ledger.slots if ledger else ():
         if slot.alive and slot.pid_namespace == pid_namespace():
             pids.add(slot.pid)
@@ -88,7 +88,7 @@ def gather(paths: Paths, leases: Iterable[Lease]) -> Evidence:
 
 def _live_slots(paths: Paths, lease: Lease) -> int | None:
     path = ledger_file(paths, lease.id)
-    ledger = read_ledger(path)
+    ledger = read_ledger(path, devices=len(lease.shares))
     if ledger is None:
         return None if path.exists() else 0
     return sum(slot.alive for slot in ledger.slots)
