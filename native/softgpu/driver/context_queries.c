@@ -18,7 +18,7 @@ SG_EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
 
 SG_EXPORT CUresult cuCtxGetFlags(unsigned *flags) {
     CUcontext context;
-    CUresult result = sg_current(&context);
+    CUresult result = sg_current_alive(&context);
     if (result != CUDA_SUCCESS)
         return result;
     if (flags == NULL)
@@ -29,7 +29,7 @@ SG_EXPORT CUresult cuCtxGetFlags(unsigned *flags) {
 
 SG_EXPORT CUresult cuCtxSetFlags(unsigned flags) {
     CUcontext context;
-    CUresult result = sg_current(&context);
+    CUresult result = sg_current_alive(&context);
     if (result != CUDA_SUCCESS)
         return result;
     if ((flags & ~0xFFu) != 0)
@@ -77,7 +77,7 @@ SG_EXPORT CUresult cuCtxSetLimit(int limit, size_t value) {
 
 SG_EXPORT CUresult cuCtxGetLimit(size_t *value, int limit) {
     CUcontext context;
-    CUresult result = sg_current(&context);
+    CUresult result = sg_current_alive(&context);
     if (result != CUDA_SUCCESS)
         return result;
     if (value == NULL || limit < 0)
@@ -90,7 +90,7 @@ SG_EXPORT CUresult cuCtxGetLimit(size_t *value, int limit) {
 
 SG_EXPORT CUresult cuCtxGetCacheConfig(int *config) {
     CUcontext context;
-    CUresult result = sg_current(&context);
+    CUresult result = sg_current_alive(&context);
     if (result != CUDA_SUCCESS)
         return result;
     if (config == NULL)
@@ -140,7 +140,7 @@ SG_EXPORT CUresult cuCtxGetApiVersion(CUcontext given, unsigned *version) {
 
 SG_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
     CUcontext context;
-    CUresult result = sg_current(&context);
+    CUresult result = sg_current_alive(&context);
     if (result != CUDA_SUCCESS)
         return result;
     if (least != NULL)

@@ -17,7 +17,7 @@ CUcontext sg_current_or_null(void) {
     return context != NULL && !atomic_load(&context->destroyed) ? context : NULL;
 }
 
-CUresult sg_current(CUcontext *context) {
+CUresult sg_current_alive(CUcontext *context) {
     CUresult result = sg_ready();
     if (result != CUDA_SUCCESS)
         return result;
@@ -29,12 +29,17 @@ CUresult sg_current(CUcontext *context) {
     if (atomic_load(&current->destroyed))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *context = current;
-    return (CUresult)atomic_load(&current->sticky);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_current(CUcontext *context) {
+    CUresult result = sg_current_alive(context);
+    return result == CUDA_SUCCESS ? (CUresult)atomic_load(&(*context)->sticky) : result;
 }
 
 CUresult sg_context_or_current(CUcontext given, CUcontext *context) {
     if (given == NULL)
-        return sg_current(context);
+        return sg_current_alive(context);
     CUresult result = sg_ready();
     if (result != CUDA_SUCCESS)
         return result;
@@ -43,7 +48,7 @@ CUresult sg_context_or_current(CUcontext given, CUcontext *context) {
     if (atomic_load(&given->destroyed))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *context = given;
-    return (CUresult)atomic_load(&given->sticky);
+    return CUDA_SUCCESS;
 }
 
 SG_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context) {

@@ -92,7 +92,9 @@ CUresult sg_context_furnish(CUcontext context);
 /* The current context of this thread, alive and not poisoned. */
 CUresult sg_current(CUcontext *context);
 CUcontext sg_current_or_null(void);
-/* `given`, or the current one where it is NULL. */
+/* Alive, and perhaps poisoned: enough for a question that does not touch the device. */
+CUresult sg_current_alive(CUcontext *context);
+/* `given`, or the current one where it is NULL; alive, and perhaps poisoned. */
 CUresult sg_context_or_current(CUcontext given, CUcontext *context);
 void sg_context_poison(CUcontext context, CUresult error);
 

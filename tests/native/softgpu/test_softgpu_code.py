@@ -13,8 +13,8 @@ ILLEGAL_ADDRESS = 700
 def test_a_fault_shows_after_the_launch_and_ends_its_context_only(box: Box, device: Path) -> None:
     seen = box.run("faults.py")
     assert seen["stored"] is True
-    assert seen["unmapped"] == [0, ILLEGAL_ADDRESS, ILLEGAL_ADDRESS]
-    assert seen["other_context"] == [0, ILLEGAL_ADDRESS, ILLEGAL_ADDRESS]
+    assert seen["unmapped"] == [0, ILLEGAL_ADDRESS, ILLEGAL_ADDRESS, 0]
+    assert seen["other_context"] == [0, ILLEGAL_ADDRESS, ILLEGAL_ADDRESS, 0]
     assert seen["misaligned_or_outside"] is True
     assert seen["healthy_after"] == 0
     assert box.log(device) == ["image ELF"]

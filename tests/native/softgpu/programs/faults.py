@@ -32,7 +32,7 @@ stored = read(address + 8, 4) == bytes((0xFE, 0xCA, 0, 0))
 
 
 def fault(where: int) -> list[int]:
-    """The results of launch, synchronise and an allocation in a context of its own."""
+    """The results of launch, synchronise, an allocation and a mere question in a context of its own."""
     own, address = c_void_p(), c_uint64()
     check(cuda.cuCtxCreate_v2(byref(own), 0, 0))
     kernel = function(load(STORE), "store")
@@ -40,6 +40,7 @@ def fault(where: int) -> list[int]:
         launch(kernel, c_uint64(where), c_uint(1)),
         cuda.cuCtxSynchronize(),
         cuda.cuMemAlloc_v2(byref(address), ctypes.c_size_t(4)),
+        cuda.cuCtxGetDevice(byref(c_int())),
     ]
     check(cuda.cuCtxDestroy_v2(own))
     check(cuda.cuCtxSetCurrent(primary))
