@@ -5,7 +5,8 @@ import shlex
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from queue import Empty, Queue
 from time import monotonic
 
@@ -56,6 +57,22 @@ def ask(*words: str) -> str:
     return subprocess.run([*ALIQUOT, *words], text=True, capture_output=True, check=True).stdout
 
 
+def shown_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Of a program's output what belongs to the story.
+
+    Of a traceback its last line, which is the error; of numba's warnings about its own
+    packaging, two lines each, nothing.
+    """
+    skipping = False
+    for line in lines:
+        text = line.rstrip()
+        if text.startswith("Traceback ") or "Warning: " in text:
+            skipping = True
+        elif text and not (skipping and text.startswith(" ")):
+            skipping = False
+            yield text
+
+
 class Program:
     """A program in the background whose lines are shown as they come, under its name."""
 
@@ -79,15 +96,9 @@ class Program:
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        after_warning = False
-        for line in self._process.stdout:
-            text = line.rstrip()
-            # numba warns about its own packaging, each time in two lines: not our story.
-            warning = "Warning: " in text
-            if text and not warning and not (after_warning and text.startswith("  ")):
-                say(f"  {self.name:>9} | {text}")
-                self._queue.put(text)
-            after_warning = warning
+        for line in shown_lines(self._process.stdout):
+            say(f"  {self.name:>9} | {line}")
+            self._queue.put(line)
         self._queue.put(None)
 
     def wait_for(self, words: str, *, within: float) -> str:
@@ -105,6 +116,13 @@ class Program:
             self.lines.append(line)
             if words in line:
                 return line
+
+    def forget(self) -> None:
+        """Let ``wait_for`` see only lines that come from now on."""
+        with suppress(Empty):
+            while (line := self._queue.get_nowait()) is not None:
+                self.lines.append(line)
+            self._queue.put(None)
 
     def terminate(self) -> None:
         self._process.terminate()

@@ -54,6 +54,7 @@ def _shares(stage: Stage) -> None:
         say(f"$ kill -9 {pid}")
         os.kill(pid, signal.SIGKILL)
         say(f"  its memory is free after {_seconds_until_free(stage):.2f} s; the neighbour goes on:")
+        neighbour.forget()
         neighbour.wait_for("million elements", within=_START)
         greedy.end(within=10)
         heading("Was the neighbour's work right?")
