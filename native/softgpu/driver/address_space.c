@@ -145,6 +145,23 @@ static void remove_at(size_t index) {
     }
 }
 
+/* An address says which context it is of, so freeing needs none to be current, as on a card (numba
+ * frees after it has left its context). */
+CUresult sg_memory_free(uint64_t address, unsigned kinds, sg_allocation *was) {
+    sg_allocation found;
+    CUresult result = sg_ready();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (sg_in_host_function())
+        return CUDA_ERROR_NOT_PERMITTED;
+    if (!sg_memory_lookup(address, &found))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (atomic_load(&found.context->sticky) != CUDA_SUCCESS)
+        return (CUresult)atomic_load(&found.context->sticky);
+    sg_stream_settle(found.context, NULL);
+    return sg_memory_release(address, kinds, was);
+}
+
 /* Freeing waits until no kernel of this process runs on the device, as cuMemFree does on a card; the
  * engine could otherwise be reading what we unmap. */
 CUresult sg_memory_release(uint64_t address, unsigned kinds, sg_allocation *was) {

@@ -119,6 +119,8 @@ typedef struct {
 CUresult sg_memory_allocate(CUcontext context, size_t size, sg_memory_kind kind, sg_allocation *made);
 /* Host memory that the device may use at the same address. */
 CUresult sg_memory_adopt(CUcontext context, void *host, size_t size, sg_memory_kind kind, unsigned flags);
+/* What a program's call to free does: waits for its context, and says what ended that context. */
+CUresult sg_memory_free(uint64_t address, unsigned kinds, sg_allocation *was);
 /* Free the allocation that begins at `address`, if its kind is in `kinds` (bit 1 << kind). */
 CUresult sg_memory_release(uint64_t address, unsigned kinds, sg_allocation *was);
 void sg_memory_release_all(CUcontext context);

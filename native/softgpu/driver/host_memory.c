@@ -31,13 +31,10 @@ SG_EXPORT CUresult cuMemAllocHost_v2(void **place, size_t size) {
 }
 
 SG_EXPORT CUresult cuMemFreeHost(void *place) {
-    CUcontext context;
     sg_allocation was;
-    CUresult result = sg_current(&context);
-    if (result != CUDA_SUCCESS || place == NULL)
-        return result;
-    sg_stream_settle(context, NULL);
-    result = sg_memory_release((uintptr_t)place, 1u << SG_MEMORY_HOST, &was);
+    if (place == NULL)
+        return sg_ready();
+    CUresult result = sg_memory_free((uintptr_t)place, 1u << SG_MEMORY_HOST, &was);
     if (result == CUDA_SUCCESS)
         munmap(was.host, was.size);
     return result;
@@ -57,15 +54,13 @@ SG_EXPORT CUresult cuMemHostRegister_v2(void *place, size_t size, unsigned flags
 SG_ALIAS(cuMemHostRegister, cuMemHostRegister_v2);
 
 SG_EXPORT CUresult cuMemHostUnregister(void *place) {
-    CUcontext context;
     sg_allocation was;
-    CUresult result = sg_current(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (place == NULL)
+    CUresult result = sg_ready();
+    if (result == CUDA_SUCCESS && place == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    result = sg_memory_release((uintptr_t)place, 1u << SG_MEMORY_REGISTERED, &was);
-    return result == CUDA_SUCCESS ? result : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    if (result == CUDA_SUCCESS)
+        result = sg_memory_free((uintptr_t)place, 1u << SG_MEMORY_REGISTERED, &was);
+    return result == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED : result;
 }
 
 static CUresult host_range(const void *place, sg_allocation *found) {

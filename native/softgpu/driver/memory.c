@@ -61,13 +61,10 @@ SG_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *address, size_t size, unsigned
 }
 
 SG_EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
-    CUcontext context;
     sg_allocation was;
-    CUresult result = sg_current(&context);
-    if (result != CUDA_SUCCESS || address == 0)
-        return result;
-    sg_stream_settle(context, NULL);
-    return sg_memory_release(address, 1u << SG_MEMORY_DEVICE | 1u << SG_MEMORY_MANAGED, &was);
+    if (address == 0)
+        return sg_ready();
+    return sg_memory_free(address, 1u << SG_MEMORY_DEVICE | 1u << SG_MEMORY_MANAGED, &was);
 }
 
 SG_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr address) {

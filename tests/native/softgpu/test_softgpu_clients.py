@@ -18,6 +18,8 @@ from tests.native.softgpu.machine import LIBRARIES, SONAMES, Box
         "shared_reduction",
         "atomics",
         "constants_and_streams",
+        "other_memory",
+        "closed",
         "illegal_address",
     ],
 )

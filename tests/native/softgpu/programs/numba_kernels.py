@@ -146,6 +146,32 @@ def constants_and_streams():
     return np.allclose(host, expected) and cuda.event_elapsed_time(begin, end) > 0
 
 
+def other_memory():
+    @cuda.jit
+    def twice(values):
+        i = cuda.grid(1)
+        if i < values.size:
+            values[i] *= 2
+
+    kinds = (cuda.managed_array, cuda.pinned_array, cuda.mapped_array)
+    right = True
+    for make in kinds:
+        values = make(100, dtype=np.float32)
+        values[:] = np.arange(100)
+        twice[1, 128](values)
+        cuda.synchronize()
+        right = right and np.array_equal(np.asarray(values), 2 * np.arange(100))
+    return right
+
+
+def closed():
+    """numba leaves its context first, and frees what it holds after."""
+    held = cuda.to_device(np.arange(1000))
+    cuda.close()
+    del held
+    return True
+
+
 def illegal_address():
     @cuda.jit
     def kernel(values):
