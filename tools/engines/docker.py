@@ -36,10 +36,6 @@ class DockerSetup:
     client: str
     environ: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def cdi_folder(self) -> Path:
-        return self.folder / "cdi"
-
     def run(self, *words: str, **options: object) -> "subprocess.CompletedProcess[str]":
         settings: dict[str, object] = {"capture_output": True, "text": True, "timeout": 60, "check": False}
         command = [self.client, *words]
@@ -106,9 +102,9 @@ def _start(
     setup: DockerSetup, programs: Path | None, settings: dict[str, Any], group: str
 ) -> "subprocess.Popen[bytes]":
     folder = setup.folder
-    setup.cdi_folder.mkdir()
     if programs is not None:
-        settings |= {"cdi-spec-dirs": [str(setup.cdi_folder)], "userland-proxy": False}
+        # CDI stays as it is by default: on, reading /etc/cdi and /var/run/cdi.
+        settings["userland-proxy"] = False
     (folder / "daemon.json").write_text(json.dumps(settings), encoding="utf-8")
     command = [
         str(programs / "dockerd") if programs else "/usr/sbin/dockerd",
