@@ -125,8 +125,7 @@ static CUresult create(CUcontext *context, unsigned flags, CUdevice device) {
     result = sg_context_make(gpu, flags, &made);
     if (result != CUDA_SUCCESS)
         return result;
-    extern CUresult cuCtxPushCurrent_v2(CUcontext);
-    result = cuCtxPushCurrent_v2(made);
+    result = sg_current_push(made);
     if (result != CUDA_SUCCESS)
         sg_context_dismantle(made);
     else
@@ -160,10 +159,7 @@ SG_EXPORT CUresult cuCtxDestroy_v2(CUcontext context) {
     if (atomic_load(&context->destroyed))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     sg_context_dismantle(context);
-    extern CUresult cuCtxGetCurrent(CUcontext *), cuCtxPopCurrent_v2(CUcontext *);
-    CUcontext current;
-    if (cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context)
-        (void)cuCtxPopCurrent_v2(NULL);
+    sg_current_drop(context);
     return CUDA_SUCCESS;
 }
 SG_ALIAS(cuCtxDestroy, cuCtxDestroy_v2);

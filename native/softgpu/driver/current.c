@@ -51,6 +51,18 @@ CUresult sg_context_or_current(CUcontext given, CUcontext *context) {
     return CUDA_SUCCESS;
 }
 
+CUresult sg_current_push(CUcontext context) {
+    if (stack.depth == STACK_DEPTH)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    stack.contexts[stack.depth++] = context;
+    return CUDA_SUCCESS;
+}
+
+void sg_current_drop(CUcontext context) {
+    if (stack.depth > 0 && top() == context)
+        stack.depth--;
+}
+
 SG_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context) {
     CUresult result = sg_ready();
     if (result != CUDA_SUCCESS)
@@ -59,10 +71,7 @@ SG_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context) {
         return CUDA_ERROR_INVALID_CONTEXT;
     if (atomic_load(&context->destroyed))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    if (stack.depth == STACK_DEPTH)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    stack.contexts[stack.depth++] = context;
-    return CUDA_SUCCESS;
+    return sg_current_push(context);
 }
 SG_ALIAS(cuCtxPushCurrent, cuCtxPushCurrent_v2);
 

@@ -92,6 +92,9 @@ CUresult sg_context_furnish(CUcontext context);
 /* The current context of this thread, alive and not poisoned. */
 CUresult sg_current(CUcontext *context);
 CUcontext sg_current_or_null(void);
+CUresult sg_current_push(CUcontext context);
+/* Take it off this thread's stack, where it is on top. */
+void sg_current_drop(CUcontext context);
 /* Alive, and perhaps poisoned: enough for a question that does not touch the device. */
 CUresult sg_current_alive(CUcontext *context);
 /* `given`, or the current one where it is NULL; alive, and perhaps poisoned. */

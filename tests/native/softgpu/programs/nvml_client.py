@@ -16,6 +16,13 @@ def refused(call, *arguments):
     return 0
 
 
+def process_utilisation():
+    try:
+        return [[sample.pid, sample.smUtil] for sample in n.nvmlDeviceGetProcessUtilization(handle, 0)]
+    except n.NVMLError_NotFound:
+        return []
+
+
 memory, memory_v2 = (
     n.nvmlDeviceGetMemoryInfo(handle),
     n.nvmlDeviceGetMemoryInfo(handle, version=n.nvmlMemory_v2),
@@ -48,6 +55,7 @@ seen = {
     ),
     "mig": n.nvmlDeviceGetMigMode(handle) if not refused(n.nvmlDeviceGetMigMode, handle) else None,
     "utilisation": n.nvmlDeviceGetUtilizationRates(handle).gpu,
+    "process_utilisation": process_utilisation(),
     "performance": n.nvmlDeviceGetPerformanceState(handle),
     "processes": [[p.pid, p.usedGpuMemory] for p in n.nvmlDeviceGetComputeRunningProcesses(handle)],
     "graphics": len(n.nvmlDeviceGetGraphicsRunningProcesses(handle)),
