@@ -186,3 +186,11 @@ def test_a_lease_taken_before_is_used_by_a_container(box: EngineBox) -> None:
     assert done.stdout.splitlines()[-1] == f"total {2 << 30}"
     assert box.lease_ids() == [lease]
     assert box.aliquot("release", lease).returncode == 0
+
+
+def test_an_isolation_that_the_command_itself_takes_away_is_refused(box: EngineBox) -> None:
+    line = box.line("--rm", "--cap-add", "SYS_ADMIN", IMAGE, "true", options=("--isolation", "soft"))
+    done = box.aliquot(*line)
+    assert done.returncode == 5
+    assert "[not-enforceable]" in done.stderr
+    assert "SYS_ADMIN" in done.stderr

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from aliquot.injection import writable_cdi_folder
+from aliquot.injection import Client, probe, writable_cdi_folder
 from aliquot.lease import Action, Book, Due, StaleDecisionError, due
 from aliquot.model import (
     AliquotError,
@@ -124,9 +124,13 @@ def _remake(reaper: _Reaper, leases: list[Lease]) -> None:
 def _remake_spec(paths: Paths, lease: Lease, gpus: Mapping[GpuUuid, Gpu], driver: DriverFiles | None) -> None:
     """The container's CDI specification, whether or not it was started by one: it does no harm.
 
-    The engine is not asked where it reads them, since at boot it does not run yet.
+    An engine that does not answer, as at boot, reads the usual folders.
     """
-    folder = writable_cdi_folder(USUAL_FOLDERS)
+    folders = USUAL_FOLDERS
+    if isinstance(lease.holder, ContainerHolder):
+        with contextlib.suppress(AliquotError):
+            folders = probe(Client.of(lease.holder.engine, lease.holder.endpoint).command).cdi_folders
+    folder = writable_cdi_folder(folders)
     if folder is not None:
         write_spec(paths, lease.id, edits_inside(paths, lease, gpus, driver), folder)
 

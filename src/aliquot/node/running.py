@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from aliquot.injection import (
@@ -29,6 +29,7 @@ from aliquot.model import (
     Gpu,
     GpuUuid,
     Holder,
+    Isolation,
     Lease,
     LeaseId,
     LeaseState,
@@ -133,7 +134,8 @@ def container_plan(
             next=[(f"{command.argv[0]} run -d …", "creates and starts it")],
         )
     engine = probe(command.client)
-    rewrite(command, engine=engine, insertion=())
+    own = (str(paths.state), str(paths.runtime))
+    _refuse_weakened(order, rewrite(command, engine=engine, insertion=(), own_folders=own).notices)
     image = image_of(command, engine=engine)
     image_env = image_environment(engine.client, image) if image else None
     gpus = _by_uuid(snapshot)
@@ -141,7 +143,6 @@ def container_plan(
     def start(lease: Lease) -> WaitingChild:
         edits = edits_inside(paths, lease, gpus, driver_of(paths, lease, gpus))
         insertion = _insertion(paths, lease, edits, command, engine, order.inject)
-        own = (str(paths.state), str(paths.runtime))
         rewritten = rewrite(command, engine=engine, insertion=insertion, image_env=image_env, own_folders=own)
         for notice in rewritten.notices:
             tell(notice)
@@ -156,6 +157,19 @@ def container_plan(
         )
 
     return Plan(holder=holder, start=start, container=True)
+
+
+def _refuse_weakened(order: Order, notices: Sequence[Notice]) -> None:
+    """An isolation that was asked for, and that an option of the same command takes away."""
+    asked = order.ask.isolation if order.ask is not None else None
+    weakened = [notice for notice in notices if notice.code == "isolation-weakened"]
+    if weakened and asked is not None and asked is not Isolation.ADVISORY:
+        raise AliquotError(
+            Reason.NOT_ENFORCEABLE,
+            f"{asked.value} isolation is asked for, and the command takes it away: {weakened[0].text}",
+            facts=[notice.text for notice in weakened[1:]],
+            next=[("aliquot run --isolation advisory …", "takes the share all the same")],
+        )
 
 
 def _insertion(
