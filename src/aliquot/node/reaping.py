@@ -126,7 +126,7 @@ def _remake_spec(paths: Paths, lease: Lease, gpus: Mapping[GpuUuid, Gpu], driver
 
     An engine that does not answer, as at boot, reads the usual folders.
     """
-    folders = USUAL_FOLDERS
+    folders: tuple[str, ...] = USUAL_FOLDERS
     if isinstance(lease.holder, ContainerHolder):
         with contextlib.suppress(AliquotError):
             folders = probe(Client.of(lease.holder.engine, lease.holder.endpoint).command).cdi_folders

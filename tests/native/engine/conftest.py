@@ -182,7 +182,7 @@ class Module:
         if name is None:
             assert self.library.module_kernel_count(self.handle) == 1
             return ctypes.c_void_p(self.library.module_kernel(self.handle, ctypes.c_size_t(0)))
-        kernel = self.library.module_kernel_named(self.handle, name.encode())
+        kernel = self.library.module_kernel_named(self.handle, name.encode(errors="surrogateescape"))
         assert kernel, f"no kernel {name}"
         return ctypes.c_void_p(kernel)
 
@@ -196,7 +196,7 @@ class Module:
         kernel = ctypes.c_void_p(self.library.module_kernel(self.handle, ctypes.c_size_t(index)))
         self.library.kernel_describe(kernel, ctypes.byref(info))
         name: bytes = info.name
-        return name.decode()
+        return name.decode(errors="surrogateescape")
 
     def _parameters(self, kernel: ctypes.c_void_p, arguments: list[Any]) -> bytes:
         info = _Info()

@@ -35,7 +35,11 @@ EXPORT void device_close(device *d) {
 EXPORT uint64_t device_allocate(device *d, size_t size) {
     if (d->count == MOST_ALLOCATIONS)
         return 0;
+    if (size > (size_t)1 << 30) /* texts made by fuzzing ask for a TiB */
+        return 0;
     unsigned char *host = aligned_alloc(256, (size + 255) / 256 * 256);
+    if (!host)
+        return 0;
     memset(host, 0, (size + 255) / 256 * 256);
     uint64_t address = d->next;
     d->ranges[d->count++] = (sg_range){address, address + size, host};
@@ -110,6 +114,8 @@ EXPORT void module_place(sg_module *module, device *d) {
     }
     for (size_t i = 0; i < count; i++) {
         size_t size = sg_module_variable(module, i).size;
+        if (!addresses[i])
+            continue;
         unsigned char *image = malloc(size + 1);
         sg_module_image(module, i, image);
         device_write(d, addresses[i], image, size);

@@ -109,7 +109,7 @@ TERNARY(sad_s64, uint64_t, int64_t, (uint64_t)c + (a < b ? (uint64_t)b - (uint64
 
 /* Division by zero has no defined result in PTX and does not trap: all ones, and the dividend
  * as the remainder, as cards of this kind give. The smallest value over -1 wraps. */
-#define DIVIDE_UNSIGNED(a, b) ((b) ? (a) / (b) : ~(a))
+#define DIVIDE_UNSIGNED(a, b) ((b) ? (a) / (b) : ~((a) ^ (a)))
 #define REMAIN_UNSIGNED(a, b) ((b) ? (a) % (b) : (a))
 #define DIVIDE_SIGNED(U, a, b) ((b) == 0 ? (U)-1 : (b) == -1 ? (U)0 - (U)(a) : (U)((a) / (b)))
 #define REMAIN_SIGNED(U, a, b) ((b) == 0 ? (U)(a) : (b) == -1 ? (U)0 : (U)((a) % (b)))

@@ -169,7 +169,7 @@ sg_token sg_lex(sg_lexer *lexer) {
         do
             lexer->at++;
         while (continues_name(peek(lexer, 0)));
-    } else if (c == '.' && starts_name(peek(lexer, 1))) {
+    } else if (c == '.' && continues_name(peek(lexer, 1))) { /* also .2d */
         lex_dotted(lexer, &token);
     } else if (is_digit(c)) {
         lex_number(lexer, &token);
