@@ -1,36 +1,24 @@
 /* Columns for registers. Compilers name thousands of registers and use few at a time: the
  * warps of a block together must stay in the cache.
  *
- * A register lives from its first to its last mention in the text. Where a branch goes back,
- * whatever is mentioned in the loop lives through all of it: that is more than liveness
- * proper would give, and it needs no data flow. Lanes that diverge do not matter: each has
- * its own place in the column. */
-#include "lower.h"
+ * A register occupies its column from the first to the last instruction at which it is
+ * mentioned or alive (liveness.c). Lanes that diverge do not matter: each has its own place
+ * in the column and follows the text's flow by itself. */
+#include "liveness.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct {
-    sg_register *reg;
-    size_t first, last; /* positions of instructions */
-} interval;
-
-typedef struct {
-    size_t from, to;
-} region;
-
-typedef struct {
     sg_lowering *lowering;
-    interval *intervals;
+    sg_interval *intervals;
     size_t count, capacity;
-    region *regions;
-    size_t region_count, region_capacity;
 } allocation;
 
 static void mention(allocation *a, sg_register *reg, size_t position) {
     if (!reg->slot) { /* until columns are given, `slot` is one more than the interval's index */
         a->intervals = sg_grow(a->lowering->compiler, a->intervals, a->count, &a->capacity, sizeof *a->intervals);
-        a->intervals[a->count++] = (interval){reg, position, position};
+        a->intervals[a->count++] = (sg_interval){reg, position, position};
         reg->slot = (uint32_t)a->count;
     }
     a->intervals[reg->slot - 1].last = position;
@@ -43,53 +31,19 @@ static void mention_operand(allocation *a, const sg_operand *operand, size_t pos
         mention_operand(a, &operand->items[i], position);
 }
 
-static void add_region(allocation *a, const char *name, size_t position) {
-    const sg_label *label = name ? sg_find_label(a->lowering->function, name) : NULL;
-    if (!label)
-        return;
-    if (label->position <= position) {
-        a->regions = sg_grow(a->lowering->compiler, a->regions, a->region_count, &a->region_capacity, sizeof *a->regions);
-        a->regions[a->region_count++] = (region){label->position, position};
-    }
-    for (size_t i = 0; i < label->target_count; i++)
-        if (label->targets[i] != name)
-            add_region(a, label->targets[i], position);
-}
-
 static void collect(allocation *a) {
     const sg_function *function = a->lowering->function;
     for (size_t i = 0; i < function->instruction_count; i++) {
         const sg_instruction *instruction = &function->instructions[i];
         if (instruction->guard)
             mention(a, instruction->guard, i);
-        bool branches = !strcmp(instruction->opcode, "bra") || !strcmp(instruction->opcode, "brx");
-        for (size_t k = 0; k < instruction->operand_count; k++) {
+        for (size_t k = 0; k < instruction->operand_count; k++)
             mention_operand(a, &instruction->operands[k], i);
-            if (branches)
-                add_region(a, instruction->operands[k].name, i);
-        }
-    }
-}
-
-static void extend_over_loops(allocation *a) {
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (size_t r = 0; r < a->region_count; r++)
-            for (size_t i = 0; i < a->count; i++) {
-                interval *live = &a->intervals[i];
-                const region *loop = &a->regions[r];
-                if (live->first > loop->to || live->last < loop->from)
-                    continue;
-                if (live->first > loop->from)
-                    live->first = loop->from, changed = true;
-                if (live->last < loop->to)
-                    live->last = loop->to, changed = true;
-            }
     }
 }
 
 static int by_start(const void *left, const void *right) {
-    const interval *a = left, *b = right;
+    const sg_interval *a = left, *b = right;
     return a->first < b->first ? -1 : a->first > b->first;
 }
 
@@ -112,14 +66,14 @@ static void give_predicates(allocation *a) {
 
 static void give_columns(allocation *a) {
     sg_lowering *l = a->lowering;
-    interval *active = sg_allocate(l->compiler, (a->count + 1) * sizeof *active);
+    sg_interval *active = sg_allocate(l->compiler, (a->count + 1) * sizeof *active);
     free_columns free[2]; /* of 4 and of 8 bytes a lane */
     for (int i = 0; i < 2; i++)
         free[i] = (free_columns){sg_allocate(l->compiler, (a->count + 1) * sizeof(sg_column)), 0};
     size_t active_count = 0;
     uint32_t pressure = 0, most = 0;
     for (size_t i = 0; i < a->count; i++) {
-        interval *starting = &a->intervals[i];
+        sg_interval *starting = &a->intervals[i];
         for (size_t k = 0; k < active_count;) {
             if (active[k].last >= starting->first) {
                 k++;
@@ -151,7 +105,7 @@ static void give_columns(allocation *a) {
 void sg_allocate_columns(sg_lowering *l) {
     allocation a = {.lowering = l};
     collect(&a);
-    extend_over_loops(&a);
+    sg_extend_live(l, a.intervals, a.count);
     if (a.count)
         qsort(a.intervals, a.count, sizeof *a.intervals, by_start);
     give_predicates(&a);
