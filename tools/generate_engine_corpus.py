@@ -61,7 +61,7 @@ def _nvrtc(source: str, options: list[str]) -> str:
     _, size = nvrtc.nvrtcGetPTXSize(program)
     text = b" " * size
     nvrtc.nvrtcGetPTX(program, text)
-    return text.decode()
+    return str(text, "utf-8")
 
 
 def nvrtc_corpus() -> None:

@@ -66,7 +66,7 @@ class Outcome:
     message: str
 
 
-class LoadFailed(Exception):
+class LoadError(Exception):
     """A module was refused; `status` and the log."""
 
     def __init__(self, status: int, log: str) -> None:
@@ -91,7 +91,8 @@ class Buffer:
     def numba(self) -> list[Any]:
         """The array as numba passes it: meminfo, parent, size, item size, data, shape, strides."""
         itemsize = self.dtype.itemsize
-        strides, step = [], itemsize
+        strides: list[int] = []
+        step = itemsize
         for extent in reversed(self.shape):
             strides.insert(0, step)
             step *= extent
@@ -174,7 +175,7 @@ class Module:
         )
         self.log = log.value.decode(errors="replace")
         if status != OK:
-            raise LoadFailed(status, self.log)
+            raise LoadError(status, self.log)
         self.handle = handle
         library.module_place(handle, device.handle)
 
@@ -258,7 +259,7 @@ class Engine:
     # sg_status of engine.h
     OK, BAD_PTX, UNSUPPORTED, NO_MEMORY, ILLEGAL_ADDRESS = range(5)
     MISALIGNED, STACK_OVERFLOW, TRAP, TIMEOUT, INVALID_LAUNCH = range(5, 10)
-    LoadFailed = LoadFailed
+    LoadError = LoadError
     texts = PTX
 
     def __init__(self, library: ctypes.CDLL) -> None:
@@ -294,7 +295,7 @@ class Engine:
             ctypes.byref(merged), ctypes.byref(length),
         )  # fmt: skip
         if status != OK:
-            raise LoadFailed(status, log.value.decode(errors="replace"))
+            raise LoadError(status, log.value.decode(errors="replace"))
         text = ctypes.string_at(merged, length.value)
         self.library.text_free(merged)
         return text

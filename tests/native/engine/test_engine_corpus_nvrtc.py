@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -94,8 +95,9 @@ def test_a_switch(engine: Any) -> None:
     y = RANDOM.integers(-1000, 1000, 64).astype("i4")
     out = engine.device.put(np.zeros_like(x))
     engine.corpus("nvrtc_switch").launch(engine.device.put(x), engine.device.put(y), out, block=64)
-    cases = {
-        0: lambda v: v + 11, 1: lambda v: v * 7, 2: lambda v: v ^ 0x55, 3: lambda v: v - 1000, 4: lambda v: v << 3,
+    cases: dict[int, Callable[[int], int]] = {
+        0: lambda v: v + 11, 1: lambda v: v * 7, 2: lambda v: v ^ 0x55, 3: lambda v: v - 1000,
+        4: lambda v: v << 3,
         5: lambda v: int(v / 3), 6: lambda v: -v, 7: lambda v: v | 0x1000, 8: lambda v: int(math.fmod(v, 5)),
     }  # fmt: skip
     expected = [cases[a](b) if a in cases else 123456 for a, b in zip(x.tolist(), y.tolist(), strict=True)]
@@ -168,8 +170,10 @@ def test_arithmetic_of_64_bits(engine: Any) -> None:
         ua, d = a % 2**64, b | 1
         sign = 1 if (a < 0) == (d < 0) else -1
         expected = [
-            a * b, a * b >> 64, ua * (b % 2**64) >> 64, abs(a) // abs(d) * sign, a - d * (abs(a) // abs(d) * sign),
-            ua // (d % 2**64), bin(ua).count("1"), 64 - ua.bit_length(), a >> (b & 63), int(f"{ua:064b}"[::-1], 2),
+            a * b, a * b >> 64, ua * (b % 2**64) >> 64, abs(a) // abs(d) * sign,
+            a - d * (abs(a) // abs(d) * sign),
+            ua // (d % 2**64), bin(ua).count("1"), 64 - ua.bit_length(), a >> (b & 63),
+            int(f"{ua:064b}"[::-1], 2),
         ]  # fmt: skip
         assert row == [value % 2**64 for value in expected]
 
@@ -194,7 +198,10 @@ def _round(value: float, mode: str, low: int, high: int, none: int) -> int:
         return none
     if math.isinf(value):
         return low if value < 0 else high
-    whole = {"rz": math.trunc, "rn": round, "ru": math.ceil, "rd": math.floor}[mode](value)
+    modes: dict[str, Callable[[float], int]] = {
+        "rz": math.trunc, "rn": round, "ru": math.ceil, "rd": math.floor,
+    }  # fmt: skip
+    whole = modes[mode](value)
     return min(max(whole, low), high)
 
 

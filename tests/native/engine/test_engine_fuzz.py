@@ -5,6 +5,7 @@ ALIQUOT_ENGINE_LIBRARY=…/libengine_under_test.so LD_PRELOAD="$(gcc -print-file
 ASAN_OPTIONS=detect_leaks=0 pytest tests/native/engine
 """
 
+# ruff: noqa: E501 -- lines of PTX
 from __future__ import annotations
 
 import os
@@ -63,7 +64,7 @@ def _refusal(engine: Any, load: Callable[[], Any]) -> tuple[int, str] | Any:
     """What `load` gives, or the status and log with which it was refused."""
     try:
         return load()
-    except engine.LoadFailed as failed:
+    except engine.LoadError as failed:
         return failed.status, failed.log
 
 

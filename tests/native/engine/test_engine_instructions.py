@@ -1,5 +1,7 @@
 """Single instructions, each on every pair of awkward values, against Python's own arithmetic."""
 
+# ruff: noqa: ARG005, E501 -- the expectations share one signature, whether or not they need every
+# operand; lines of PTX
 from __future__ import annotations
 
 import math
@@ -106,7 +108,7 @@ def _divide(x: int, y: int) -> int:
     return quotient if (x < 0) == (y < 0) else -quotient
 
 
-INTEGER = {
+INTEGER: dict[str, Callable[[int, int, int], int]] = {
     "add": lambda x, y, z: x + y,
     "sub": lambda x, y, z: x - y,
     "mul.lo": lambda x, y, z: x * y,
@@ -164,7 +166,9 @@ def test_wide_products(engine: Any, sign: str, bits: int) -> None:
 
 @pytest.mark.parametrize("bits", [16, 32, 64])
 def test_shifts_clamp_their_amount(engine: Any, bits: int) -> None:
-    limit = lambda n: min(n, bits)  # noqa: E731
+    def limit(n: int) -> int:
+        return min(n, bits)
+
     check(engine, f"shl.b{bits} {{d}}, {{a}}, {{b}};", bits, lambda x, y, z: x << limit(y), second=32)
     check(engine, f"shr.u{bits} {{d}}, {{a}}, {{b}};", bits, lambda x, y, z: x >> limit(y), second=32)
     check(
@@ -226,7 +230,10 @@ def test_counting_bits(engine: Any, bits: int) -> None:
     check(engine, f"clz.b{bits} {{d}}, {{a}};", bits, lambda x, y, z: bits - x.bit_length(), out=32)
     check(engine, f"brev.b{bits} {{d}}, {{a}};", bits, lambda x, y, z: int(f"{x:0{bits}b}"[::-1], 2))
     check(engine, f"bfind.u{bits} {{d}}, {{a}};", bits, lambda x, y, z: x.bit_length() - 1, out=32)
-    flipped = lambda x: x if x >> (bits - 1) == 0 else ~x % (1 << bits)  # noqa: E731
+
+    def flipped(x: int) -> int:
+        return x if x >> (bits - 1) == 0 else ~x % (1 << bits)
+
     check(engine, f"bfind.s{bits} {{d}}, {{a}};", bits, lambda x, y, z: flipped(x).bit_length() - 1, out=32)
     check(
         engine,

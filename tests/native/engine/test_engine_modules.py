@@ -1,5 +1,6 @@
 """Modules: what they say about kernels and variables, text forms of all kinds, linking."""
 
+# ruff: noqa: E501 -- lines of PTX
 from __future__ import annotations
 
 import re
@@ -166,17 +167,17 @@ def test_a_variable_declared_extern_is_the_one_defined_elsewhere(engine: Any) ->
     out = engine.device.put(np.zeros(1, "u4"))
     engine.module(engine.link(user, HEAD + ".visible .global .u32 x = 77;\n")).launch(out)
     assert out.array()[0] == 77
-    with pytest.raises(engine.LoadFailed, match="defined nowhere"):
+    with pytest.raises(engine.LoadError, match="defined nowhere"):
         engine.module(user)
 
 
 def test_two_strong_definitions_are_refused_by_name(engine: Any) -> None:
     text = HEAD + ".visible .func clash() { ret; }\n"
-    with pytest.raises(engine.LoadFailed, match="clash is defined in input 1 and in input 2"):
+    with pytest.raises(engine.LoadError, match="clash is defined in input 1 and in input 2"):
         engine.link(text, text)
 
 
 def test_linking_something_else_than_ptx_is_refused(engine: Any) -> None:
-    with pytest.raises(engine.LoadFailed) as failed:
+    with pytest.raises(engine.LoadError) as failed:
         engine.link(b"\x7fELF\x02\x01\x01\x00")
     assert failed.value.status == engine.BAD_PTX
