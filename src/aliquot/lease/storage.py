@@ -8,8 +8,9 @@ A commit without it is on disk with the next one that has it, since the WAL is o
 
 Waiting. SQLite's own busy handler sleeps up to 100 ms at a stretch and is so unfair that one
 of 4 writers got 1 turn while another got 2500 (measured), and so may fail after its whole wait
-in a book that is merely busy. We wait in short random sleeps instead; sleeps far below 1 ms
-were measured slower for everybody, since each try takes the lock's page from its holder.
+in a book that is merely busy. We wait in random sleeps of 1 to 8 ms instead. Much shorter ones
+were measured slower for everybody: each try costs as much as a step, and takes the processor
+from whoever holds the lock.
 """
 
 import os
@@ -26,8 +27,9 @@ from aliquot.lease.migrations import APPLICATION_ID, MIGRATIONS, PAGE_BYTES
 
 _CHECKPOINT_BYTES = 4 << 20
 """The log is folded into the file about when it has grown to this: SQLite's own default, in bytes."""
-_LEAST_WAIT_S = 0.001
-_WAIT_SPAN_S = 0.005
+_FIRST_WAIT_S = 0.001
+_LONGEST_WAIT_S = 0.008
+_WAIT_GROWTH = 1.5
 _T = TypeVar("_T")
 Row = tuple[Any, ...]
 
@@ -156,6 +158,7 @@ class BookFile:
 
     def _patiently(self, attempt: Callable[[], _T]) -> _T:
         deadline: float | None = None
+        wait = _FIRST_WAIT_S
         while True:
             try:
                 return attempt()
@@ -166,8 +169,10 @@ class BookFile:
                 deadline = now + self._wait_s if deadline is None else deadline
                 if now >= deadline:
                     raise
-                # One byte of entropy is jitter enough; importing `random` costs more than opening a book.
-                time.sleep(_LEAST_WAIT_S + os.urandom(1)[0] / 255 * _WAIT_SPAN_S)
+                # Between a half and one and a half of ``wait``. One byte of entropy is jitter enough;
+                # importing `random` costs more than opening a book.
+                time.sleep(wait * (0.5 + os.urandom(1)[0] / 255))
+                wait = min(wait * _WAIT_GROWTH, _LONGEST_WAIT_S)
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> None:
