@@ -29,7 +29,12 @@ typedef enum {
     SG_INVALID_LAUNCH /* block too large, too much shared memory, ... */
 } sg_status;
 
-/* ---- memory, as the driver layer presents it ---- */
+/* ---- memory, as the driver layer presents it ----
+ *
+ * Device addresses lie at or above SG_FIRST_ADDRESS: below are the engine's own windows for
+ * generic pointers into shared, local and parameter memory and to functions.
+ * `find` and `commit` are called from several worker threads at once. */
+#define SG_FIRST_ADDRESS ((uint64_t)1 << 32)
 
 typedef struct {
     uint64_t first;      /* device addresses [first, last) ... */
@@ -51,7 +56,11 @@ typedef struct sg_memory {
 /* ---- modules ---- */
 
 /* Parse and verify. `log` gets line-numbered messages, NUL-terminated. The text need not be
- * NUL-terminated and is not kept. */
+ * NUL-terminated and is not kept.
+ * An instruction of a form that does not run is no error here, since a module may hold many
+ * kernels: the log names it with its line, and a launch that reaches it ends with
+ * SG_UNSUPPORTED and that name before it does anything. SG_UNSUPPORTED from here means that
+ * nothing of the module could be run (32-bit addresses, texture references). */
 sg_status sg_module_create(const char *ptx, size_t length, char *log, size_t log_size, sg_module **module);
 void sg_module_destroy(sg_module *module);
 
@@ -112,7 +121,8 @@ typedef struct {
     uint64_t clock_hz;               /* for %clock64, %globaltimer */
     uint64_t timeout_ns;             /* 0: none */
     unsigned worker_threads;         /* at most this many; 1 runs in the caller */
-    void (*print)(void *context, const char *text, size_t length); /* vprintf; may be NULL */
+    /* vprintf, one call of it at a time, from several worker threads at once; may be NULL. */
+    void (*print)(void *context, const char *text, size_t length);
     void *print_context;
 } sg_launch;
 

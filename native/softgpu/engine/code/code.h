@@ -112,7 +112,7 @@ struct sg_module {
 
 /* ---- addresses that the engine gives out ----
  *
- * Generic addresses below 4 GiB are the engine's windows; device memory lies above. A
+ * Generic addresses below SG_FIRST_ADDRESS are the engine's; device memory lies above. A
  * thread's local memory has the same addresses in every thread, as on a card. */
 #define SG_SHARED_WINDOW ((uint64_t)0x01000000)
 #define SG_LOCAL_WINDOW ((uint64_t)0x02000000)

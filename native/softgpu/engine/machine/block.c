@@ -30,7 +30,7 @@ static void start_warp(sg_warp *warp) {
     warp->stop = warp->guarded = warp->forced = warp->held = warp->finished = false;
     warp->carry = 0;
     warp->turn = 0;
-    warp->ticks = 1024;
+    warp->ticks = SG_TICK_BRANCHES;
     warp->root.parent = NULL;
     warp->root.call = NULL;
     warp->root.code = grid->kernel->code;

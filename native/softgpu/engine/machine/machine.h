@@ -19,7 +19,9 @@ typedef struct sg_block sg_block;
 typedef struct sg_grid sg_grid;
 
 enum { FULL_MASK = -1 };
-enum { BARRIERS = 16, RANGES = 16, CHUNK_SHIFT = 21 };
+/* Backward branches until sg_tick. */
+enum { SG_TICK_BRANCHES = 64 };
+enum { BARRIERS = 16, RANGES = 64, CHUNK_SHIFT = 21 };
 
 /* The registers of one activation of a function, for all lanes that entered it together. */
 typedef struct sg_frame {
@@ -67,6 +69,7 @@ struct sg_warp {
     uint32_t carry;  /* condition code of add.cc and the like, a bit a lane */
     int32_t ticks;   /* backward branches until sg_tick */
     uint32_t turn;   /* ticks the running fragment has had */
+    uint32_t looks;  /* ticks of this warp, ever */
     uint64_t active; /* lanes in `mask` */
     uint64_t instructions;
     sg_frame *frame;
