@@ -11,6 +11,7 @@ committing it: a new compiler may emit forms that the engine does not run yet.
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import sys
 from pathlib import Path
@@ -29,7 +30,7 @@ def _shortened(text: str) -> str:
     """Numba's mangled names run to 500 bytes and are repeated for each parameter: kept whole in one file, cut
     in the others, which would be ten times as large."""
     stems = {re.sub(r"_param_\d+$", "", name) for name in re.findall(r"_ZN[0-9A-Za-z_$]{100,}", text)}
-    for number, stem in enumerate(sorted(stems, key=len, reverse=True)):
+    for number, stem in enumerate(sorted(stems, key=lambda stem: (-len(stem), stem))):
         text = text.replace(stem, f"{stem[:40]}_{number}")
     return text
 
@@ -42,6 +43,7 @@ def numba_corpus() -> None:
     card = SimpleNamespace(compute_capability=(8, 0))
     importlib.import_module("numba.cuda.dispatcher").get_current_device = lambda: card  # type: ignore[attr-defined]
     for name, (function, signature, keywords) in kernels.items():
+        function.__code__ = function.__code__.replace(co_filename="numba_kernels.py")  # for debug sections
         text, _ = cuda.compile_ptx(function, signature, cc=(8, 0), device=False, **keywords)
         _write(name, text if name == "numba_vector_add" else _shortened(text))
 
@@ -72,5 +74,6 @@ def nvrtc_corpus() -> None:
 
 
 if __name__ == "__main__":
+    os.chdir("/")  # NVRTC writes where it was called into debug sections
     numba_corpus()
     nvrtc_corpus()

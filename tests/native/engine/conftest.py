@@ -332,13 +332,18 @@ def engine_library() -> ctypes.CDLL:
         getattr(library, name).restype = ctypes.c_uint64
     for name in ("device_printed", "module_kernel_count"):
         getattr(library, name).restype = ctypes.c_size_t
-    for name in ("device_write", "device_read", "kernel_parameter"):
+    for name in ("device_write", "device_read", "kernel_parameter", "engine_level"):
         getattr(library, name).restype = ctypes.c_bool
     return library
 
 
-@pytest.fixture
-def engine(engine_library: ctypes.CDLL) -> Iterator[Engine]:
+@pytest.fixture(params=["best", "v3", "base"])
+def engine(engine_library: ctypes.CDLL, request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """The engine in each compilation of its handlers that this processor can run."""
+    level = None if request.param == "best" else request.param.encode()
+    if not engine_library.engine_level(level):
+        pytest.skip(f"this processor has no x86-64-{request.param}")
     engine = Engine(engine_library)
     yield engine
     engine.close()
+    engine_library.engine_level(None)

@@ -134,7 +134,9 @@ def test_function_pointers_and_recursion(engine: Any) -> None:
 
 def test_printf_formats_as_c_does(engine: Any) -> None:
     engine.corpus("nvrtc_print").launch(2.71828, block=32)
-    line = "t={} x=2.718 s=text u=4000000000 ll=1234567890123456789 c=z % [   42|7   |0abc]\n"
+    line = (
+        "t={} x=2.718 s=text u=4000000000 ll=1234567890123456789 c=z % [   42|7   |0abc|   abc|abc   |ab]\n"
+    )
     assert engine.device.printed() == line.format(0) + line.format(1)
 
 

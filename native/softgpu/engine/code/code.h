@@ -47,6 +47,9 @@ typedef enum {
 
 /* The set compiled for the best instruction set that this processor has. */
 sg_handler *const *sg_handlers(void);
+/* For tests: modules made from now on use this compilation ("base", "v3", "v4"; NULL the
+ * best). False where the processor lacks it. */
+bool sg_choose_level(const char *level);
 
 /* ---- functions and modules ---- */
 

@@ -81,14 +81,26 @@ static void append_real(line *to, const conversion *c, char letter, uint64_t bit
     append(to, text, length < 0 ? 0 : (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
 }
 
-static void append_text(reader *from, line *to, uint64_t address) {
+static void append_text(reader *from, line *to, const conversion *c, uint64_t address) {
     size_t available = 0;
-    const char *text = sg_reach_text(from->warp, from->lane, address, &available);
-    if (!address || !text) {
+    const char *text = address ? sg_reach_text(from->warp, from->lane, address, &available) : NULL;
+    size_t length = text ? strnlen(text, available < sizeof to->text ? available : sizeof to->text) : 0;
+    if (!text)
         append(to, "(null)", 6);
-        return;
+    else if (!c->used)
+        append(to, text, length);
+    else {
+        char format[32], copy[1024], padded[2048]; /* longer texts with a width are cut */
+        length = length < sizeof copy - 1 ? length : sizeof copy - 1;
+        memcpy(copy, text, length);
+        copy[length] = 0;
+        snprintf(format, sizeof format, "%%%.*ss", (int)c->used, c->flags);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        int written = snprintf(padded, sizeof padded, format, copy);
+#pragma GCC diagnostic pop
+        append(to, padded, written < 0 ? 0 : (size_t)written < sizeof padded ? (size_t)written : sizeof padded - 1);
     }
-    append(to, text, strnlen(text, available < sizeof to->text ? available : sizeof to->text));
 }
 
 static void convert(reader *from, line *to, const conversion *c, char letter) {
@@ -107,7 +119,7 @@ static void convert(reader *from, line *to, const conversion *c, char letter) {
         break;
     }
     case 's':
-        append_text(from, to, next_argument(from, 8));
+        append_text(from, to, c, next_argument(from, 8));
         break;
     case 'e': case 'E': case 'f': case 'F': case 'g': case 'G': case 'a': case 'A':
         append_real(to, c, letter, next_argument(from, 8));

@@ -135,8 +135,8 @@ extern "C" __global__ void k(const float *x, float *out, int *fib) {
 //// print
 extern "C" __global__ void k(float x) {
     if (threadIdx.x < 2)
-        printf("t=%d x=%.3f s=%s u=%u ll=%lld c=%c %% [%5d|%-4d|%04x]\n", threadIdx.x, x, "text", 4000000000u,
-               1234567890123456789LL, 'z', 42, 7, 0xabc);
+        printf("t=%d x=%.3f s=%s u=%u ll=%lld c=%c %% [%5d|%-4d|%04x|%6s|%-6s|%.2s]\n", threadIdx.x, x, "text", 4000000000u,
+               1234567890123456789LL, 'z', 42, 7, 0xabc, "abc", "abc", "abc");
 }
 
 //// bits
