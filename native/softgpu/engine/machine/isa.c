@@ -23,10 +23,11 @@ bool sg_choose_level(const char *level) {
     return known;
 }
 
+#ifdef SG_HAVE_X86_LEVELS
 static bool takes(const char *level) { return !chosen || !strcmp(chosen, level); }
+#endif
 
 sg_handler *const *sg_handlers(void) {
-    (void)takes;
 #ifdef SG_HAVE_X86_LEVELS
     __builtin_cpu_init();
     if (takes("v4") && __builtin_cpu_supports("x86-64-v4"))
