@@ -92,13 +92,14 @@ def test_release_force_ends_the_programs_first(gpu_box: Box) -> None:
 def test_a_program_in_the_background_keeps_the_share_after_its_shell(gpu_box: Box) -> None:
     """A double fork: the holder ends, a grandchild goes on, and is in the share."""
     box = gpu_box
-    script = f"setsid {sys.executable} {TENANT} < fifo > out 2> err & "
-    os.mkfifo(box.state.parent / "fifo")
-    done = box.aliquot("run", "--gpu", "2GiB", "--", "sh", "-c", script, cwd=box.state.parent)
+    wait = "while [ ! -e go ]; do sleep 0.05; done"
+    later = f"{wait}; echo see | {sys.executable} {TENANT}"
+    script = f"setsid sh -c '{later}' > out 2> err < /dev/null &"
+    folder = box.state.parent
+    done = box.aliquot("run", "--gpu", "2GiB", "--", "sh", "-c", script, cwd=folder)
     assert done.returncode == 0
     (lease,) = box.items("leases")
-    with (box.state.parent / "fifo").open("w") as pipe:
-        pipe.write("see\n")
+    (folder / "go").touch()
     box.eventually(lambda: box.items("leases") == [], within=20)
     assert f'"total": {2 << 30}' in (box.state.parent / "out").read_text()
     (ended,) = box.items("leases", "--ended")

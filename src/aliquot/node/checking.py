@@ -92,9 +92,11 @@ def _folder(name: str, folder: Path) -> Check:
 def _book(paths: Paths) -> Check:
     try:
         with open_book(paths.book) as book:
-            live = len(book.leases(live=True))
+            live, faults = len(book.leases(live=True)), book.check()
     except AliquotError as error:
         return Check("book", False, error.message, _first(error))
+    if faults:
+        return Check("book", False, f"{paths.book}: {faults[0]}", f"cp -a {paths.book} /a/safe/place/")
     return Check("book", True, f"{paths.book}, {live} live leases")
 
 

@@ -81,8 +81,9 @@ def _become(listen: int, argv: Sequence[str], environ: Mapping[str, str], mask: 
     try:
         if os.read(listen, 1) == b"g":
             os.close(listen)
-            # Python ignores SIGPIPE and catches SIGINT; a program expects the defaults.
-            for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ):
+            # Python ignores these by itself; a program expects the default. What it catches
+            # (SIGINT) becomes the default at exec, and what we inherited as ignored stays so.
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             os.execvpe(argv[0], list(argv), dict(environ))

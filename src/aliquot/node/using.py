@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aliquot.enforcement import read_ledger
 from aliquot.injection import Client, containers_of
-from aliquot.lease import ContainerState, Evidence, is_alive, processes_carrying
+from aliquot.lease import ContainerState, Evidence, describe, is_alive, processes_carrying
 from aliquot.model import ContainerHolder, Lease, LeaseId, ProcessHolder
 from aliquot.node.looking import boot_id, pid_namespace
 from aliquot.node.paths import Paths
@@ -77,9 +77,12 @@ def gather(paths: Paths, leases: Iterable[Lease]) -> Evidence:
             named.add(lease.holder)
         elif isinstance(lease.holder, ContainerHolder) and lease.holder.client is not None:
             named.add(lease.holder.client)
+    own = describe(os.getpid())
     return Evidence(
         boot_id=boot_id(),
-        alive={holder: is_alive(holder) for holder in named},
+        # A release that this very process began and left (an expired lease, still in use) is
+        # nobody's work any more: it would else wait for our end.
+        alive={holder: holder != own and is_alive(holder) for holder in named},
         carrying=processes_carrying([lease.id for lease in looked_at]),
         slots={lease.id: _live_slots(paths, lease) for lease in looked_at},
         containers=_container_states(looked_at),
