@@ -46,7 +46,7 @@ from aliquot.node.running import (
     run_order,
 )
 from aliquot.node.share_folder import folder_of, ledger_file
-from aliquot.node.taking import Terms, achievable, driver_of, prepare, reserve
+from aliquot.node.taking import Terms, achievable, driver_of, other_books, prepare, reserve
 from aliquot.placement import place
 
 
@@ -140,15 +140,16 @@ class Machine:
     def plan(self, ask: Ask, *, placement: PlacementPolicy, container: bool = False) -> Placed | Refused:
         self.reap()
         held = [share for lease in self.book.leases(live=True) for share in lease.shares]
-        return place(
-            ask, self.look(), held, policy=placement, achievable=achievable(ask, container=container)
-        )
+        snapshot = self.look()
+        strongest = achievable(ask, snapshot, container=container)
+        return place(ask, snapshot, held, policy=placement, achievable=strongest)
 
     def why(self, ask: Ask) -> Explanation:
         self.reap()
         live = self.book.leases(live=True)
         # A container's isolation: `why` tells whether it fits, not how the user will start it.
-        return explain_ask(ask, self.look(), live, achievable=achievable(ask, container=True))
+        snapshot = self.look()
+        return explain_ask(ask, snapshot, live, achievable=achievable(ask, snapshot, container=True))
 
     def checks(self) -> tuple[Check, ...]:
         return check_machine(self.paths, self.look())
@@ -179,6 +180,7 @@ class Machine:
             return self.book.advance(lease.id, LeaseState.HELD, at=time.time_ns())
 
         lease = reserve(self.book, snapshot, terms)
+        self._warn(other_books(lease, snapshot))
         return prepare(self.paths, self.book, lease, _by_uuid(snapshot), then=hold)
 
     def forms(self, lease: Lease) -> Forms:
@@ -206,12 +208,18 @@ class Machine:
     ) -> int:
         """Run ``command`` in a share; the exit code is the command's own."""
         container = container_command(command)
-        if lease is not None and not lease.state.live:
+        if lease is not None and lease.state is not LeaseState.HELD:
             raise AliquotError(
                 Reason.LEASE_ENDED,
-                f"lease {lease.id} has ended",
+                f"lease {lease.id} is {lease.state.value}: it takes no new work",
                 next=[(f"aliquot lease --gpu {lease.ask}", "takes a new one of the same size")],
             )
+
+        def announced(given: Lease, seen: Snapshot) -> None:
+            self._warn(other_books(given, seen))
+            if announce is not None:
+                announce(given, seen)
+
         order = Order(
             command=tuple(command),
             ask=ask,
@@ -220,7 +228,7 @@ class Machine:
             placement=placement,
             release_on_stop=release_on_stop,
             inject=inject,
-            announce=announce,
+            announce=announced,
         )
         snapshot = self._ready(new=lease is None)
         if container is not None:
@@ -302,6 +310,10 @@ class Machine:
     def reap(self, only: LeaseId | None = None) -> None:
         """Finish what is over or was killed: every command that reads the book does this first."""
         reap(self.paths, self.book, only=only, tell=self.notices.append)
+
+    def _warn(self, notice: Notice | None) -> None:
+        if notice is not None:
+            self.notices.append(notice)
 
     def _ready(self, *, new: bool = True) -> Snapshot:
         if new:

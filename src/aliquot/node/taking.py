@@ -19,10 +19,12 @@ from aliquot.model import (
     Isolation,
     Lease,
     LeaseState,
+    Notice,
     Placed,
     PlacementPolicy,
     Reason,
     Refused,
+    Severity,
     Snapshot,
     Vendor,
     is_lease_name,
@@ -49,8 +51,14 @@ class Terms:
     """Whether a container will hold it, which the tenant cannot leave by a library path."""
 
 
-def achievable(ask: Ask, *, container: bool) -> Isolation:
-    """The strongest isolation that holds whichever alternative is placed."""
+def achievable(ask: Ask, snapshot: Snapshot, *, container: bool) -> Isolation:
+    """The strongest isolation that holds whichever alternative is placed.
+
+    A real card in a book that is not root's may be leased in another user's book as well, which
+    no isolation of ours can hold.
+    """
+    if os.geteuid() != 0 and any(gpu.vendor is not Vendor.SOFTWARE for gpu in snapshot.gpus):
+        return Isolation.ADVISORY
     whole = all(alternative.amount.whole for alternative in ask.alternatives)
     return achievable_isolation(whole=whole, container=container)
 
@@ -63,7 +71,7 @@ def reserve(book: Book, snapshot: Snapshot, terms: Terms) -> Lease:
             f"`{terms.name}` is no name for a lease: a letter, then up to 62 letters, digits, `_`, `.`, `-`",
         )
 
-    isolation = achievable(terms.ask, container=terms.container)
+    isolation = achievable(terms.ask, snapshot, container=terms.container)
 
     def decide(live: tuple[Lease, ...]) -> Placed | Refused:
         held = [share for lease in live for share in lease.shares]
@@ -92,6 +100,15 @@ def reserve(book: Book, snapshot: Snapshot, terms: Terms) -> Lease:
     if isinstance(result, Refused):
         raise refusal(terms.ask, result, snapshot, book.leases(live=True))
     return result
+
+
+def other_books(lease: Lease, snapshot: Snapshot) -> Notice | None:
+    """The warning that a lease of a real card in a user's own book needs."""
+    real = [gpu for gpu in snapshot.gpus if gpu.vendor is not Vendor.SOFTWARE]
+    if os.geteuid() == 0 or not any(share.gpu == gpu.uuid for share in lease.shares for gpu in real):
+        return None
+    text = f"lease {lease.id} is in your own book: another user may have leased the same part of the card"
+    return Notice("own-book", Severity.WARNING, text, "lease as root, whose book is the machine's")
 
 
 def user_name() -> str:
