@@ -51,9 +51,11 @@ def _shares(stage: Stage) -> None:
         heading("Who holds what?")
         command("why", stage.large, expect=4)
         heading("The greedy one is killed, with SIGKILL")
+        before = _gpu(stage)["usedMemoryBytes"]
         say(f"$ kill -9 {pid}")
         os.kill(pid, signal.SIGKILL)
-        say(f"  its memory is free after {_seconds_until_free(stage):.2f} s; the neighbour goes on:")
+        seconds = _seconds_until_less(stage, before - _largest_share() // 2)
+        say(f"  its memory is free after {seconds:.2f} s; the neighbour goes on:")
         neighbour.forget()
         neighbour.wait_for("million elements", within=_START)
         greedy.end(within=10)
@@ -83,16 +85,21 @@ def _stop(program: Program) -> None:
         raise AliquotError(Reason.FAILED, f"{program.name} did not end well")
 
 
-def _seconds_until_free(stage: Stage) -> float:
-    """From now until the device shows less than half of its memory in use."""
+def _seconds_until_less(stage: Stage, memory: int) -> float:
+    """From now until the GPU shows less than ``memory`` bytes in use."""
     began = monotonic()
     while monotonic() - began < 10:
-        gpu = _gpu(stage)
-        used = gpu["usedMemoryBytes"]
-        if used is not None and used * 2 < gpu["memoryBytes"]:
+        used = _gpu(stage)["usedMemoryBytes"]
+        if used is not None and used < memory:
             return monotonic() - began
         sleep(0.02)
     raise AliquotError(Reason.FAILED, "the killed program's memory is not free after 10 s")
+
+
+def _largest_share() -> int:
+    leases: list[dict[str, Any]] = json.loads(ask("leases", "-o", "json"))["items"]
+    largest: int = max(lease["memoryBytes"] for lease in leases)
+    return largest
 
 
 def _gpu(stage: Stage) -> dict[str, Any]:

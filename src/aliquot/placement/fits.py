@@ -20,7 +20,7 @@ from aliquot.model import (
     Thousandths,
     format_bytes,
 )
-from aliquot.placement.models import matches, short_name
+from aliquot.placement.models import is_that_card, matches, short_name
 from aliquot.placement.rooms import CUDA_VENDORS, Room
 
 _EVER = (Fit.CORDONED, Fit.UNHEALTHY, Fit.MIG)
@@ -62,7 +62,10 @@ def consider(room: Room, alternative: Alternative, position: int, *, unheld: str
 def other_card(gpu: Gpu, alternative: Alternative) -> Obstacle | None:
     """What rules out the kind of card, whatever is on it."""
     model = alternative.model
-    if model is not None and not matches(model, gpu.name, exact=alternative.exact):
+    meant = (
+        model is None or is_that_card(model, gpu.uuid) or matches(model, gpu.name, exact=alternative.exact)
+    )
+    if not meant:
         return Obstacle(Fit.OTHER_MODEL)
     if gpu.vendor not in CUDA_VENDORS and model is None:
         return Obstacle(Fit.WHOLE_ONLY, f"has no CUDA and is leased only by name: {short_name(gpu.name)}")

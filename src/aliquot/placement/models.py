@@ -7,9 +7,12 @@ Where words are divided is nobody's business, so runs of words are compared join
 
 import re
 
+from aliquot.model import GpuUuid
+
 _WORD = re.compile(r"[a-z0-9]+")
 _WORD_AS_WRITTEN = re.compile(r"[A-Za-z0-9]+")
 _SIZE = re.compile(r"([0-9]+)g(?:i?b)?")
+_UUID = re.compile(r"GPU-[0-9a-f]{4}[0-9a-f-]*", re.IGNORECASE)
 _SOCKET = re.compile(r"sxm[0-9]*")
 _LONGEST_RUN = 4
 
@@ -29,6 +32,14 @@ def matches(model: str, gpu_name: str, *, exact: bool = False) -> bool:
     """
     wanted, name = _words(model), _words(gpu_name)
     return bool(wanted) and _found(wanted, name, exact=exact)
+
+
+def is_that_card(model: str, uuid: GpuUuid) -> bool:
+    """Whether ``model`` is no model but the beginning of that card's UUID, such as ``GPU-5f3a``.
+
+    At least four digits of it: no model is called so, and fewer could mean several cards.
+    """
+    return _UUID.fullmatch(model) is not None and uuid.lower().startswith(model.lower())
 
 
 def short_name(gpu_name: str) -> str:

@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aliquot.placement import matches, short_name
+from aliquot.ask import parse
+from aliquot.model import GIB, Bytes, Gpu, GpuUuid, Node, Placed, Reason, Refused, Snapshot, Vendor
+from aliquot.placement import matches, place, short_name
+from aliquot.placement.models import is_that_card
 
 CARDS = {
     "NVIDIA A100-SXM4-80GB": "A100",
@@ -155,3 +158,33 @@ def test_a_name_matches_itself_exactly(name: str) -> None:
 def test_whatever_a_driver_calls_a_card_its_short_name_is_typed_in_ascii(name: str) -> None:
     assert re.fullmatch(r"[A-Za-z0-9-]*", short_name(name))
     assert matches(short_name(name), name) is (short_name(name) != "")
+
+
+def test_a_card_can_be_named_by_the_beginning_of_its_uuid() -> None:
+    uuid = GpuUuid("GPU-5f3a12bc-1111-4222-8333-0123456789ab")
+    for text in ("GPU-5f3a", "gpu-5F3A12", uuid):
+        assert is_that_card(text, uuid)
+    for text in ("GPU-5f3", "GPU-5f3b", "5f3a12bc", "GPU-", "T4", f"{uuid}0"):
+        assert not is_that_card(text, uuid)
+
+
+def test_an_ask_that_names_a_card_is_placed_there_and_nowhere_else() -> None:
+    gpus = tuple(
+        Gpu(
+            GpuUuid(f"GPU-{number}{number}{number}{number}aaaa"),
+            number,
+            Vendor.SOFTWARE,
+            "T4",
+            f"0000:0{number}:00.0",
+            memory=Bytes(16 * GIB),
+            memory_used=Bytes(0),
+            outside_memory=Bytes(0),
+        )
+        for number in range(3)
+    )
+    placed = place(parse("GPU-2222:1GiB"), Snapshot(Node("box"), gpus), [])
+    assert isinstance(placed, Placed)
+    assert [share.gpu for share in placed.shares] == [gpus[2].uuid]
+    refused = place(parse("GPU-4444:1GiB"), Snapshot(Node("box"), gpus), [])
+    assert isinstance(refused, Refused)
+    assert refused.reason is Reason.NO_SUCH_MODEL
