@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import signal
+import sys
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -30,11 +32,19 @@ def tell(*, python: Path | None) -> int:
     finally:
         stage.clear()
     say(f"\nThat took {monotonic() - began:.0f} s. Next:")
+    if shutil.which("aliquot") is None:
+        say(f"  first                  export PATH={Path(sys.executable).parent}:$PATH")
     say("  on a box with GPUs     aliquot gpus                        read-only, no root")
-    say("  your own program       aliquot run --gpu 1/4 -- python your_program.py")
     say("  without a GPU          aliquot softgpu create T4           a software GPU that stays")
+    say(f"  your own program       aliquot run --gpu 1/4 -- {_short(stage.python)} your_program.py")
     say("  in a container         aliquot run --gpu 1/4 -- docker run IMAGE …")
     return 0
+
+
+def _short(path: Path) -> str:
+    """As one would type it here."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def _shares(stage: Stage) -> None:

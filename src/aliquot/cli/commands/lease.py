@@ -8,12 +8,11 @@ import click
 from aliquot.cli.machines import this_machine
 from aliquot.cli.options import Duration, ask_options, asked, form_option, lease_name, placement_option
 from aliquot.cli.program import command as declare
+from aliquot.cli.views.forms import FORMS, form_texts, ways_in
 
 if TYPE_CHECKING:
     from aliquot.cli.views.leases import LeaseRow
     from aliquot.node import Forms
-
-FORMS = ("env", "docker", "podman", "compose", "json", "yaml", "name")
 
 
 @declare(
@@ -31,7 +30,7 @@ FORMS = ("env", "docker", "podman", "compose", "json", "yaml", "name")
 @click.option("--name", metavar="NAME", callback=lease_name, help="A name for the lease.")
 @ask_options
 @placement_option
-@form_option(*FORMS)
+@form_option(*FORMS, "json", "yaml", "name")
 def command(
     spec: str | None,
     file: str | None,
@@ -63,28 +62,19 @@ def command(
 def _print(row: "LeaseRow", forms: "Forms", form: str) -> None:
     from aliquot.cli.output.streams import out, out_exactly
 
-    texts = {
-        "env": forms.environment,
-        "docker": _on_one_line(forms.docker),
-        "podman": _on_one_line(forms.podman),
-        "compose": forms.compose,
-        "name": row.lease.id,
-    }
+    texts = form_texts(forms)
     if form == "text":
         out(_for_people(row, forms))
+    elif form == "name":
+        out_exactly(row.lease.id)
     elif form in texts:
         out_exactly(texts[form].rstrip("\n"))
     else:
         from aliquot.cli.output.documents import as_json, as_yaml, document
         from aliquot.cli.views.leases import LEASES
 
-        body = document("Lease", LEASES.item(row) | {"forms": {key: texts[key] for key in FORMS[:4]}})
+        body = document("Lease", LEASES.item(row) | {"forms": texts})
         out_exactly(as_json(body) if form == "json" else as_yaml(body))
-
-
-def _on_one_line(options: str) -> str:
-    """For ``$(…)``, which keeps the backslash of a continued line as a character of its own."""
-    return " ".join(line.removesuffix("\\").strip() for line in options.splitlines())
 
 
 def _for_people(row: "LeaseRow", forms: "Forms") -> str:
@@ -112,18 +102,7 @@ def _for_people(row: "LeaseRow", forms: "Forms") -> str:
             )
         ),
     ]
-    docker, podman = (
-        f"{name} run \\\n{text}IMAGE" for name, text in (("docker", forms.docker), ("podman", forms.podman))
-    )
-    same = forms.docker == forms.podman
-    for title, text in (
-        ("environment", forms.environment),
-        ("docker, and the same for podman" if same else "docker", docker),
-        *(() if same else (("podman", podman),)),
-        ("compose, below the name of a service", forms.compose),
-    ):
-        lines += ["", title, *_indented(text.rstrip("\n").splitlines())]
-    return "\n".join(lines)
+    return "\n".join([*lines, *ways_in(lease.id, forms)])
 
 
 def _indented(lines: list[str]) -> list[str]:

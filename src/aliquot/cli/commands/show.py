@@ -7,6 +7,7 @@ import click
 from aliquot.cli.machines import this_machine
 from aliquot.cli.options import LeaseIdentity, form_option
 from aliquot.cli.program import command as declare
+from aliquot.cli.views.forms import FORMS, form_texts
 from aliquot.model import AliquotError, Gpu, Lease, Reason
 
 if TYPE_CHECKING:
@@ -17,20 +18,25 @@ if TYPE_CHECKING:
     "show",
     examples=[
         ("aliquot show k3m9x", "a lease: asked beside peak, and its story"),
+        ("docker run $(aliquot show k3m9x -o docker) IMAGE", "a container in that lease"),
         ("aliquot show 0", "a GPU by its index"),
         ("aliquot show GPU-5f3a12bc -o json", "or by the beginning of its UUID"),
     ],
 )
 @click.argument("what", metavar="ID", type=LeaseIdentity())
-@form_option("json", "yaml")
+@form_option("json", "yaml", *FORMS)
 def command(what: str, form: str) -> None:
-    """ID is a lease's id or name, a GPU's index, or the beginning of its UUID."""
+    """ID is a lease's id or name, a GPU's index, or the beginning of its UUID. Of a lease, -o
+    env, docker, podman and compose print one way into it, to paste."""
     from aliquot.cli.output.documents import as_json, as_yaml
     from aliquot.cli.output.streams import out, out_exactly
 
     with this_machine() as machine:
         machine.reap()
         found = _find(machine, what)
+        if form in FORMS:
+            out_exactly(_way_in(machine, found, form).rstrip("\n"))
+            return
         lines, body = _lease(machine, found) if isinstance(found, Lease) else _gpu(machine, found)
     if form == "text":
         out("\n".join(lines))
@@ -57,6 +63,17 @@ def _find(machine: "Machine", what: str) -> Lease | Gpu:
         f"no lease and no GPU here is called {what!r}",
         next=[("aliquot leases --all", "lists the leases"), ("aliquot gpus", "lists the GPUs")],
     )
+
+
+def _way_in(machine: "Machine", found: Lease | Gpu, form: str) -> str:
+    if isinstance(found, Gpu) or not found.state.live:
+        what = "a GPU" if isinstance(found, Gpu) else f"lease {found.id}, which has ended"
+        raise AliquotError(
+            Reason.BAD_USAGE,
+            f"there is no way into {what}: -o {form} is of a lease that is held",
+            next=[("aliquot lease --gpu 1/4", "takes one"), ("aliquot leases", "lists those there are")],
+        )
+    return form_texts(machine.forms(found))[form]
 
 
 def _lease(machine: "Machine", lease: Lease) -> tuple[list[str], dict[str, object]]:
