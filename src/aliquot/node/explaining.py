@@ -10,6 +10,7 @@ from aliquot.model import (
     Lease,
     Placed,
     PlacementPolicy,
+    Reason,
     Refused,
     Snapshot,
     format_bytes,
@@ -52,7 +53,7 @@ def explain_ask(
         lines=explain(result, ask),
         holders=_holders(result, live),
         nearest=near,
-        next=_next(refused, near, live) if refused else (_run(str(ask), "starts it there"),),
+        next=_next(ask, refused, near, live) if refused else (_run(str(ask), "starts it there"),),
     )
 
 
@@ -61,12 +62,14 @@ def refusal(ask: Ask, refused: Refused, snapshot: Snapshot, live: Sequence[Lease
     held = [share for lease in live for share in lease.shares]
     near = nearest(ask, snapshot, held, achievable=ask.isolation or Isolation.ADVISORY)
     lines = explain(refused, ask)
-    holders = [holder_line(lease) for lease in _holders(refused, live)]
+    # Who holds what matters only where their end would help.
+    held_by = _holders(refused, live) if refused.reason is Reason.NO_ROOM else ()
+    holders = [holder_line(lease) for lease in held_by]
     return AliquotError(
         refused.reason,
         headline(refused, ask, node=snapshot.node.name),
         facts=(*lines, *holders),
-        next=_next(refused, near, live),
+        next=_next(ask, refused, near, live),
         considered=refused.considered,
     )
 
@@ -90,7 +93,15 @@ def _holders(result: Placed | Refused, live: Iterable[Lease]) -> tuple[Lease, ..
     return tuple(sorted(on_them, key=lambda lease: -sum(share.memory or 0 for share in lease.shares)))
 
 
-def _next(refused: Refused, near: str | None, live: Sequence[Lease]) -> tuple[tuple[str, str], ...]:
+def _next(ask: Ask, refused: Refused, near: str | None, live: Sequence[Lease]) -> tuple[tuple[str, str], ...]:
+    if refused.reason is Reason.NOT_ENFORCEABLE:
+        return (
+            (
+                f"aliquot run --gpu {ask} -- docker run IMAGE …",
+                "in a container a share is soft, a whole GPU firm",
+            ),
+            (f"aliquot run --gpu {ask} -- CMD", "without --isolation takes what can be had"),
+        )
     steps: list[tuple[str, str]] = []
     if near is not None:
         steps.append(_run(near, "fits now"))

@@ -1,20 +1,24 @@
 """Removing software GPUs: never one that a lease or a process is on."""
 
+from collections.abc import Sequence
+
 from aliquot.lease import Book
-from aliquot.model import AliquotError, Gpu, Reason, Snapshot, Vendor
+from aliquot.model import AliquotError, Gpu, GpuUuid, Reason, Snapshot, Vendor
 from aliquot.node.paths import Paths
 from aliquot.softgpu import list_devices, remove
 
 
 def remove_software_gpus(paths: Paths, book: Book, snapshot: Snapshot, selector: str) -> tuple[Gpu, ...]:
-    """The GPUs removed. ``selector``: a UUID, the beginning of one, a PCI id, or ``all``.
+    """The GPUs removed. ``selector``: an index, a UUID or its beginning, a PCI id, or ``all``.
 
     With ``all`` the first that is in use stops it; what was removed before stays removed.
     Raises AliquotError: NOT_FOUND, AMBIGUOUS, SOFTGPU_BUSY, FILES_UNWRITABLE.
     """
     known = {gpu.uuid: gpu for gpu in snapshot.gpus}
     busy = {gpu.uuid: [process.pid for process in gpu.processes or ()] for gpu in snapshot.gpus}
-    wanted = [device.uuid for device in list_devices(paths.softgpu)] if selector == "all" else [selector]
+    ours = [device.uuid for device in list_devices(paths.softgpu)]
+    by_index = [gpu.uuid for gpu in snapshot.gpus if str(gpu.index) == selector and gpu.uuid in ours]
+    wanted: Sequence[str] = ours if selector == "all" else by_index or [selector]
     if not wanted:
         raise AliquotError(
             Reason.NOT_FOUND,
@@ -23,7 +27,9 @@ def remove_software_gpus(paths: Paths, book: Book, snapshot: Snapshot, selector:
         )
     removed: list[Gpu] = []
     for name in wanted:
-        _refuse_leased(book, [gpu for gpu in known if gpu == name or gpu.startswith((name, f"GPU-{name}"))])
+        meant = [uuid for uuid in ours if uuid.startswith((name, f"GPU-{name}"))]
+        if len(meant) == 1:  # else `remove` says what is wrong with the name
+            _refuse_leased(book, meant[0])
         device = remove(paths.softgpu, name, busy=busy)
         gone = known.get(device.uuid)
         removed.append(
@@ -39,11 +45,14 @@ def remove_software_gpus(paths: Paths, book: Book, snapshot: Snapshot, selector:
     return tuple(removed)
 
 
-def _refuse_leased(book: Book, candidates: list[str]) -> None:
+def _refuse_leased(book: Book, gpu: GpuUuid) -> None:
     for lease in book.leases(live=True):
-        if any(share.gpu in candidates for share in lease.shares):
+        if any(share.gpu == gpu for share in lease.shares):
             raise AliquotError(
                 Reason.SOFTGPU_BUSY,
                 f"lease {lease.id} holds a share of that software GPU",
-                next=[(f"aliquot release {lease.id}", "ends it first")],
+                next=[
+                    (f"aliquot show {lease.id}", "shows who uses it"),
+                    (f"aliquot release {lease.id}", "ends it; --force its programs as well"),
+                ],
             )
