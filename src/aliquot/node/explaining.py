@@ -98,7 +98,7 @@ def _next(ask: Ask, refused: Refused, near: str | None, live: Sequence[Lease]) -
         return (
             (
                 f"aliquot run --gpu {ask} -- docker run IMAGE …",
-                "in a container a share is soft, a whole GPU firm",
+                "in a container: soft, and firm for a whole GPU",
             ),
             (f"aliquot run --gpu {ask} -- CMD", "without --isolation takes what can be had"),
         )
