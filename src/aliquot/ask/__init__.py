@@ -10,6 +10,7 @@ Every refusal is an ``AliquotError`` that shows the text and a caret under the p
 reading stopped, and says what to write instead.
 """
 
+from aliquot.ask.amounts import UNITS
 from aliquot.ask.documents import API_VERSION, KIND, from_document, to_document
 from aliquot.ask.specs import parse, parse_compute
 from aliquot.ask.words import parse_isolation, parse_placement, parse_policy
@@ -17,6 +18,7 @@ from aliquot.ask.words import parse_isolation, parse_placement, parse_policy
 __all__ = [
     "API_VERSION",
     "KIND",
+    "UNITS",
     "from_document",
     "parse",
     "parse_compute",

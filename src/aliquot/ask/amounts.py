@@ -17,6 +17,7 @@ UNITS = {"b": 1, "byte": 1, "bytes": 1}
 UNITS |= {f"{prefix}ib": 1024**power for power, prefix in enumerate(_PREFIXES, start=1)}
 UNITS |= {f"{prefix}i": 1024**power for power, prefix in enumerate(_PREFIXES, start=1)}
 UNITS |= {f"{prefix}b": 1000**power for power, prefix in enumerate(_PREFIXES, start=1)}
+"""Bytes of each unit, which is in small letters."""
 
 MOST_BYTES = 2**63 - 1
 """What the limits file and SQLite hold; far above any card."""

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
+    from aliquot.cli.output.columns import Listing
+
     _Nanoseconds = click.ParamType[int]
+    _Number = click.ParamType[int]
     _Text = click.ParamType[str]
 else:  # generic since click 8.5 only
-    _Nanoseconds = _Text = click.ParamType
+    _Nanoseconds = _Number = _Text = click.ParamType
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -67,6 +70,19 @@ class Moment(_Nanoseconds):
         return int(moment.timestamp()) * 1_000_000_000
 
 
+class RowCount(_Number):
+    """A whole number from 0 on; click's own range adds ``[x>=0]`` to the help."""
+
+    name = "count"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        if not (value.isascii() and value.isdigit() and len(value) < 10):
+            self.fail(f"{value!r} is no number of rows; write 0, 1, 2 …", param, ctx)
+        return int(value)
+
+
 class LeaseIdentity(_Text):
     """A lease's id or name, completed from the book."""
 
@@ -93,9 +109,16 @@ class LeaseIdentity(_Text):
         ]
 
 
-def list_options(function: _Function) -> _Function:
-    """``-o -l --where --sort -n -q`` as one ``choice``."""
+def list_options(listing: "Listing[Any]") -> Callable[[_Function], _Function]:
+    """``-o -l --where --sort -n -q`` of ``listing`` as one ``choice``."""
 
+    def decorated(function: _Function) -> _Function:
+        return _with_list_options(function, listing)
+
+    return decorated
+
+
+def _with_list_options(function: _Function, listing: "Listing[Any]") -> _Function:
     def gathered(**values: Any) -> Any:
         form, quiet = values.pop("form"), values.pop("quiet")
         choice = Choice(
@@ -124,9 +147,9 @@ def list_options(function: _Function) -> _Function:
             click.option(
                 "-l", "labels", multiple=True, metavar="KEY=VALUE", help="Only what has it; again for more."
             ),
-            click.option("--where", metavar="CONDITION", help="Such as 'free>=10GiB and util<20%'."),
+            click.option("--where", metavar="CONDITION", help=f"Such as '{listing.example}'."),
             click.option("--sort", metavar="COLUMN", help="Smallest first; -COLUMN for largest first."),
-            click.option("-n", "limit", type=click.IntRange(min=0), metavar="N", help="At most N rows."),
+            click.option("-n", "limit", type=RowCount(), metavar="N", help="At most N rows."),
             click.option("-q", "--quiet", is_flag=True, help="Names only, as -o name."),
         )
     ):

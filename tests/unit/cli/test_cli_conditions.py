@@ -38,6 +38,8 @@ def _indices(rows: list[GpuRow], text: str, now: int) -> list[int]:
         ("memory!=unknown", [0, 1]),
         ("freeMemoryBytes>60GiB", [0]),
         ("INDEX=1 OR INDEX=0", [0, 1]),
+        ("GPU=1", [1]),
+        ("free>60gib and memory>70GI and free<80gB", [0]),
     ],
 )
 def test_a_condition_chooses_the_rows_it_states(
@@ -64,6 +66,7 @@ def test_ages_and_remaining_time_compare_as_spans(lease_list: list[LeaseRow], no
         ("free<", "expected a value", 5),
         ("free", "expected a comparison", 4),
         ("free<10", "'10' is no size; write 10GiB or 10GB", 5),
+        ("free<10G", "'10G' is no size; write 10GiB or 10GB", 5),
         ("util<10", "'10' is no percentage; write 10%", 5),
         ("index=0 index=1", "expected `and`, `or` or the end", 8),
         ("(index=0", "expected `)`", 8),
@@ -89,6 +92,11 @@ def test_an_unknown_column_lists_the_columns() -> None:
     with pytest.raises(AliquotError) as caught:
         parse_condition("usd<10%", GPUS)
     assert any("index, uuid, name, memory, free" in fact for fact in caught.value.facts)
+    assert max(map(len, caught.value.facts)) <= 78
+    assert caught.value.next == (
+        ("--where 'used<10%'", "did you mean this?"),
+        ("--where 'free>=10GiB and health=healthy'", "an example"),
+    )
 
 
 def test_deep_nesting_is_refused_and_not_a_recursion_error() -> None:

@@ -1,18 +1,20 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 import yaml
 
 from aliquot.cli.output.choices import Choice, chosen, show_list
 from aliquot.cli.output.columns import Listing
-from aliquot.cli.output.tables import table
+from aliquot.cli.output.conditions import parse_condition
+from aliquot.cli.output.tables import stacked, table
 from aliquot.cli.views.checks import CHECKS
 from aliquot.cli.views.gpus import GPUS, GpuRow, gpu_rows, short_uuids
 from aliquot.cli.views.leases import LEASES, LeaseRow
 from aliquot.cli.views.usage import USAGE
-from aliquot.model import AliquotError, Lease, Snapshot
+from aliquot.model import AliquotError, Lease, Snapshot, Vendor
 
 _LISTINGS: list[Listing[object]] = [GPUS, LEASES, USAGE, CHECKS]  # type: ignore[list-item]
 
@@ -116,9 +118,24 @@ def test_csv_has_every_column_and_one_line_a_row(
     text = capsys.readouterr().out
     assert len(text.splitlines()) == 3
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert list(rows[0]) == [column.name for column in LEASES.columns]
-    assert rows[0]["memory"] == str(10 << 30)
+    assert list(rows[0]) == [column.document_key for column in LEASES.columns]
+    assert rows[0]["memoryBytes"] == str(10 << 30)
     assert rows[1]["command"] == ""
+
+
+def test_csv_is_the_document_in_cells(
+    capsys: pytest.CaptureFixture[str], gpus: list[GpuRow], now: int
+) -> None:
+    rows = list(csv.DictReader(io.StringIO(_printed(capsys, GPUS, gpus, "csv", now))))
+    items = json.loads(_printed(capsys, GPUS, gpus, "json", now))["items"]
+    for row, item in zip(rows, items, strict=True):
+        assert row == {key: _cell(item[key]) for key in row}
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
 
 
 def test_names_are_what_other_commands_take(
@@ -146,8 +163,23 @@ def test_labels_choose_rows(
     assert [row.lease.id for row in kept] == ids
 
 
-def test_a_model_label_takes_the_short_name(gpus: list[GpuRow], now: int) -> None:
-    assert len(chosen(GPUS, gpus, Choice(labels=("model=h100",)), now=now)) == 2
+@pytest.mark.parametrize(
+    ("name", "model", "found"),
+    [
+        ("NVIDIA A100-SXM4-80GB", "A100", True),
+        ("NVIDIA A100-SXM4-80GB (software)", "a100-80", True),
+        ("NVIDIA A100-SXM4-80GB", "A10", False),
+        ("Tesla T4 (software)", "T4", True),
+        ("NVIDIA H100 80GB HBM3", "H100!", True),
+        ("NVIDIA GeForce RTX 4090 D", "RTX-4090!", False),
+    ],
+)
+def test_a_model_label_matches_as_the_model_of_a_size_does(
+    gpus: list[GpuRow], now: int, name: str, model: str, found: bool
+) -> None:
+    rows = [replace(gpus[0], gpu=replace(gpus[0].gpu, name=name))]
+    assert bool(chosen(GPUS, rows, Choice(labels=(f"model={model}",)), now=now)) is found
+    assert bool(chosen(GPUS, rows, Choice(labels=(f"model!={model}",)), now=now)) is not found
 
 
 @pytest.mark.parametrize("label", ["user", "=alice", "colour=red", "!=x", ""])
@@ -161,6 +193,21 @@ def test_sorting_puts_unknown_last_either_way(gpus: list[GpuRow], now: int) -> N
     for sort, indices in (("free", [1, 0, 2]), ("-free", [0, 1, 2])):
         kept = chosen(GPUS, gpus, Choice(sort=sort), now=now)
         assert [row.gpu.index for row in kept] == indices
+
+
+@pytest.mark.parametrize("name", ["memory", "MEMORY", "Memorybytes", "memoryBytes"])
+def test_a_column_is_called_by_its_name_its_header_and_its_key(
+    gpus: list[GpuRow], now: int, name: str
+) -> None:
+    assert [row.gpu.index for row in chosen(GPUS, gpus, Choice(sort=f"-{name}"), now=now)] == [0, 1, 2]
+    assert len(chosen(GPUS, gpus, Choice(where=f"{name}>1GiB"), now=now)) == 2
+
+
+def test_sorting_by_no_column_names_the_nearest(gpus: list[GpuRow], now: int) -> None:
+    with pytest.raises(AliquotError) as caught:
+        chosen(GPUS, gpus, Choice(sort="-memry"), now=now)
+    assert caught.value.next[0] == ("--sort -memory", "did you mean this?")
+    assert max(map(len, caught.value.facts)) <= 78
 
 
 def test_a_limit_of_zero_keeps_none(gpus: list[GpuRow], now: int) -> None:
@@ -185,9 +232,38 @@ def test_an_empty_list_is_still_a_document(capsys: pytest.CaptureFixture[str], n
 @pytest.mark.parametrize("listing", _LISTINGS, ids=lambda listing: listing.kind)
 def test_names_and_keys_of_a_list_are_unique(listing: Listing[object]) -> None:
     names = [column.name for column in listing.columns]
-    keys = [column.key or column.name for column in listing.columns]
+    keys = [column.document_key for column in listing.columns]
     assert len(set(names)) == len(names)
     assert len(set(keys)) == len(keys)
+    spelt = [spelling for column in listing.columns for spelling in set(column.spellings())]
+    assert len(set(spelt)) == len(spelt)
+
+
+@pytest.mark.parametrize("listing", _LISTINGS, ids=lambda listing: listing.kind)
+def test_the_example_of_a_list_is_a_condition_of_it(listing: Listing[object]) -> None:
+    assert listing.example
+    parse_condition(listing.example, listing)
+
+
+def test_a_narrow_terminal_keeps_what_is_typed_back(
+    gpus: list[GpuRow], lease_list: list[LeaseRow], now: int
+) -> None:
+    name = "NVIDIA A100-SXM4-80GB (software)"
+    software = replace(gpus[0], gpu=replace(gpus[0].gpu, name=name, vendor=Vendor.SOFTWARE))
+    lines = table(GPUS, [software, *gpus[1:]], now=now, width=80)
+    assert "OUTSIDE" not in lines[0]
+    assert lines[1].split()[1:4] == ["GPU-0f3a12bc", "software", "A100"]
+    assert lines[2].split()[2] == "H100"
+    assert "USER" in table(LEASES, lease_list, now=now, width=80)[0]
+
+
+def test_a_wide_table_is_stacked_where_it_does_not_fit(lease_list: list[LeaseRow], now: int) -> None:
+    lines = stacked(LEASES, lease_list, now=now, width=80)
+    assert max(map(len, lines)) <= 80
+    first = lines[: lines.index("")]
+    assert [line.split()[0] for line in first] == [column.title for column in LEASES.columns]
+    assert len(lines) == 2 * len(LEASES.columns) + 1
+    assert all("alice" in line for line in first if line.startswith("USER"))
 
 
 def test_short_uuids_grow_until_they_tell_cards_apart() -> None:
@@ -197,8 +273,6 @@ def test_short_uuids_grow_until_they_tell_cards_apart() -> None:
 
 
 def test_an_ended_lease_holds_nothing(snapshot: Snapshot, leases: tuple[Lease, ...]) -> None:
-    from dataclasses import replace
-
     from aliquot.model import LeaseState
 
     ended = [replace(lease, state=LeaseState.ENDED) for lease in leases]

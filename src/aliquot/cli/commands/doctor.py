@@ -4,6 +4,7 @@ from aliquot.cli.machines import this_machine
 from aliquot.cli.options import list_options
 from aliquot.cli.output.choices import Choice
 from aliquot.cli.program import command as declare
+from aliquot.cli.views.checks import CHECKS
 from aliquot.model import AliquotError, Reason
 
 
@@ -14,12 +15,12 @@ from aliquot.model import AliquotError, Reason
         ("aliquot doctor --where 'ok=no' -o json", "only what fails"),
     ],
 )
-@list_options
+@list_options(CHECKS)
 def command(choice: Choice) -> None:
     """Exit code 7 where a check failed, whatever of them is shown."""
     from aliquot.cli.output.choices import chosen, show_list
     from aliquot.cli.output.streams import out, width
-    from aliquot.cli.views.checks import CHECKS, check_lines
+    from aliquot.cli.views.checks import check_lines
 
     with this_machine() as machine:
         checks = machine.checks()

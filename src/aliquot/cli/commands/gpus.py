@@ -6,6 +6,7 @@ from aliquot.cli.machines import this_machine
 from aliquot.cli.options import list_options
 from aliquot.cli.output.choices import Choice
 from aliquot.cli.program import command as declare
+from aliquot.cli.views.gpus import GPUS
 
 if TYPE_CHECKING:
     from aliquot.model import Lease
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
         ("aliquot gpus -l model=H100 -o json", "for programs"),
     ],
 )
-@list_options
+@list_options(GPUS)
 def command(choice: Choice) -> None:
     """FREE is what a lease could still get: neither LEASED nor in use OUTSIDE the book.
     COMPUTE is what is leased of it. Read-only: no root, nothing is started."""
     from aliquot.cli.output.choices import show_list
     from aliquot.cli.output.streams import say
-    from aliquot.cli.views.gpus import GPUS, gpu_rows
+    from aliquot.cli.views.gpus import gpu_rows
     from aliquot.cli.views.leases import compute_note
     from aliquot.cli.views.notices import notice_items, say_notices
 

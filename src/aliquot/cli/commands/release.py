@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     "release",
     examples=[
         ("aliquot release k3m9x", "by its id or name"),
-        ("aliquot leases -l holder=nobody -q | xargs aliquot release", ""),
+        (
+            "aliquot leases -l user=$USER --where 'age>12h' -q | xargs -r aliquot release",
+            "your old ones",
+        ),
     ],
 )
 @click.argument("ids", nargs=-1, required=True, type=LeaseIdentity(), metavar="ID...")

@@ -10,6 +10,7 @@ from aliquot.cli.options import form_option, list_options
 from aliquot.cli.output.choices import Choice
 from aliquot.cli.program import Command, Group, usage_error
 from aliquot.cli.registry import COMMANDS
+from aliquot.cli.views.gpus import GPUS
 
 if TYPE_CHECKING:
     from aliquot.model import Bytes
@@ -66,12 +67,12 @@ def create(profiles: tuple[str, ...], memory: str | None, quiet: bool) -> None:
 @command.command(
     "list", cls=Command, help="List the software GPUs.", examples=[("aliquot softgpu list -o wide", "")]
 )
-@list_options
+@list_options(GPUS)
 def list_(choice: Choice) -> None:
     from dataclasses import replace
 
     from aliquot.cli.output.choices import show_list
-    from aliquot.cli.views.gpus import GPUS, gpu_rows
+    from aliquot.cli.views.gpus import gpu_rows
     from aliquot.model import Vendor
 
     with this_machine() as machine:

@@ -6,6 +6,7 @@ from aliquot.cli.machines import this_machine
 from aliquot.cli.options import Moment, list_options
 from aliquot.cli.output.choices import Choice
 from aliquot.cli.program import command as declare
+from aliquot.cli.views.usage import USAGE
 
 
 @declare(
@@ -24,14 +25,14 @@ from aliquot.cli.program import command as declare
 )
 @click.option("--since", type=Moment(), metavar="WHEN", help="7d, 2026-11-30; default: all there is.")
 @click.option("--until", type=Moment(), metavar="WHEN", help="The same; default: now.")
-@list_options
+@list_options(USAGE)
 def command(choice: Choice, by: str, since: int | None, until: int | None) -> None:
     """Memory (GIB-H) and compute (GPU-H, as reserved) apart. Below them the cards: leased plus
     unleased is exactly the card."""
     from aliquot.cli.output.choices import show_list
     from aliquot.cli.output.durations import format_time
     from aliquot.cli.program import usage_error
-    from aliquot.cli.views.usage import USAGE, coverage_items, coverage_lines
+    from aliquot.cli.views.usage import coverage_items, coverage_lines
 
     if since is not None and until is not None and since > until:
         raise usage_error("--since lies after --until")

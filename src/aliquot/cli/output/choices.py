@@ -23,7 +23,7 @@ class Choice:
     """``key=value`` or ``key!=value``; all of them hold."""
     where: str | None = None
     sort: str | None = None
-    """A column's name; with ``-`` before it the largest comes first."""
+    """A column's name, header or key; with ``-`` before it the largest comes first."""
     limit: int | None = None
 
     @property
@@ -83,10 +83,14 @@ def show_list(
 def _print_table(listing: Listing[Row], rows: Sequence[Row], *, now: int, wide: bool) -> None:
     import sys
 
-    from aliquot.cli.output.tables import table
+    from aliquot.cli.output.tables import stacked, table
 
-    header, *lines = table(listing, rows, now=now, wide=wide, width=None if wide else width())
-    out("\n".join([styled(header, "bold", sys.stdout), *lines]))
+    columns = width()
+    header, *lines = table(listing, rows, now=now, wide=wide, width=None if wide else columns)
+    if columns is not None and max(map(len, (header, *lines))) > columns:
+        out("\n".join(stacked(listing, rows, now=now, width=columns)))
+    else:
+        out("\n".join([styled(header, "bold", sys.stdout), *lines]))
 
 
 def _list_document(
@@ -102,7 +106,7 @@ def _csv(listing: Listing[Row], rows: Sequence[Row]) -> str:
 
     sheet = io.StringIO()
     writer = csv.writer(sheet, lineterminator="\n")
-    writer.writerow([column.name for column in listing.columns])
+    writer.writerow([column.document_key for column in listing.columns])
     for row in rows:
         writer.writerow([_csv_value(column.document(row)) for column in listing.columns])
     return sheet.getvalue()
@@ -122,15 +126,17 @@ def _label_test(listing: Listing[Row], label: str) -> Callable[[Row], bool]:
     key, equals, value = label.partition("=")
     wanted = not key.endswith("!")
     key = key.removesuffix("!").strip().lower()
+    known = [*listing.labels, *listing.matchers]
     if not equals or not key:
         raise AliquotError(
-            Reason.BAD_USAGE, f"-l {label!r} is not key=value", facts=[f"keys  {', '.join(listing.labels)}"]
+            Reason.BAD_USAGE, f"-l {label!r} is not key=value", facts=[f"keys  {', '.join(known)}"]
         )
-    if key not in listing.labels:
-        raise AliquotError(
-            Reason.BAD_USAGE, f"-l: no key {key!r} here", facts=[f"keys  {', '.join(listing.labels)}"]
-        )
-    answers, value = listing.labels[key], value.strip().casefold()
+    if key not in known:
+        raise AliquotError(Reason.BAD_USAGE, f"-l: no key {key!r} here", facts=[f"keys  {', '.join(known)}"])
+    value = value.strip()
+    if (matcher := listing.matchers.get(key)) is not None:
+        return lambda row: matcher(row, value) is wanted
+    answers, value = listing.labels[key], value.casefold()
 
     def test(row: Row) -> bool:
         return (value in [answer.casefold() for answer in answers(row) if answer is not None]) is wanted
@@ -140,8 +146,17 @@ def _label_test(listing: Listing[Row], label: str) -> Callable[[Row], bool]:
 
 def _sorted(listing: Listing[Row], rows: list[Row], name: str, *, now: int) -> list[Row]:
     """Stable; unknown values come last either way."""
-    column = listing.column(name.removeprefix("-"))
+    minus, plain = "-" * name.startswith("-"), name.removeprefix("-")
+    column = listing.find_column(plain)
+    if column is None:
+        nearest = listing.nearest_column(plain)
+        raise AliquotError(
+            Reason.BAD_USAGE,
+            f"--sort: no column {plain!r}",
+            facts=listing.column_lines(),
+            next=[(f"--sort {minus}{nearest.name}", "did you mean this?")] if nearest else [],
+        )
     known = [(value, row) for row in rows if (value := column.comparable(row, now)) is not None]
     unknown = [row for row in rows if column.value(row) is None]
-    known.sort(key=lambda pair: pair[0], reverse=name.startswith("-"))
+    known.sort(key=lambda pair: pair[0], reverse=bool(minus))
     return [row for _, row in known] + unknown

@@ -111,10 +111,9 @@ class _Parser(Generic[Row]):
     def _comparison(self, name: _Token) -> Condition[Row]:
         if name.op or name.quoted:
             self._fail(name.at, "expected a column's name")
-        try:
-            column = self._listing.column(name.text)
-        except AliquotError as error:
-            self._fail(name.at, f"no column {name.text!r}", *error.facts)
+        column = self._listing.find_column(name.text)
+        if column is None:
+            self._no_column(name)
         comparator = self._take("a comparison such as `<` or `=`")
         if not comparator.is_op(*_OPERATORS, "~"):
             self._fail(comparator.at, "expected one of < <= > >= = != ~")
@@ -172,13 +171,25 @@ class _Parser(Generic[Row]):
             position = match.end()
         return tokens
 
-    def _fail(self, at: int, why: str, *facts: str) -> NoReturn:
+    def _no_column(self, name: _Token) -> NoReturn:
+        nearest, meant = self._listing.nearest_column(name.text), None
+        if nearest is not None:
+            meant = self._text[: name.at] + nearest.name + self._text[name.at + len(name.text) :]
+        self._fail(name.at, f"no column {name.text!r}", *self._listing.column_lines(), meant=meant)
+
+    def _fail(self, at: int, why: str, *facts: str, meant: str | None = None) -> NoReturn:
+        steps = [] if meant is None else [(f"--where {_quoted(meant)}", "did you mean this?")]
+        if self._listing.example:
+            steps.append((f"--where {_quoted(self._listing.example)}", "an example"))
         raise AliquotError(
-            Reason.BAD_USAGE,
-            f"--where: {why}",
-            facts=[self._text, " " * at + "^", *facts],
-            next=[("--where 'free>=10GiB and health=healthy'", "an example")],
+            Reason.BAD_USAGE, f"--where: {why}", facts=[self._text, " " * at + "^", *facts], next=steps
         )
+
+
+def _quoted(text: str) -> str:
+    import shlex
+
+    return shlex.quote(text)
 
 
 def _of_value(

@@ -13,9 +13,8 @@ from aliquot.model import format_bytes, format_compute
 
 UNKNOWN = "—"
 
-_BYTES = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*(B|[kKMGTP]i?B)")
+_BYTES = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]+)")
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,9})?")
-_PREFIXES = "KMGTP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +68,16 @@ def parse_percent(text: str) -> float:
 
 
 def parse_bytes(text: str) -> float:
-    """``10GiB`` and ``10GB``, which differ; a bare number is refused."""
+    """``10GiB`` and ``10GB``, which differ; in the units of a SPEC, and a bare number is refused."""
+    from aliquot.ask import UNITS
+
     match = _BYTES.fullmatch(text)
-    if match is None:
-        hint = f"; write {text}GiB or {text}GB" if _NUMBER.fullmatch(text) else "; write 10GiB or 512MiB"
-        raise ValueError(f"{text!r} is no size{hint}")
-    number, unit = match.groups()
-    if unit == "B":
-        return float(number)
-    base = 1024 if "i" in unit else 1000
-    return float(number) * float(base ** (_PREFIXES.index(unit[0].upper()) + 1))
+    factor = UNITS.get(match[2].lower()) if match else None
+    if match is None or factor is None:
+        number = text if _NUMBER.fullmatch(text) else match[1] if match else None
+        hint = f"write {number}GiB or {number}GB" if number else "write 10GiB or 512MiB"
+        raise ValueError(f"{text!r} is no size; {hint}")
+    return float(match[1]) * factor
 
 
 def _show_float(value: object, _now: int) -> str:

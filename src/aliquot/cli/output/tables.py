@@ -1,10 +1,11 @@
 """Plain tables: aligned columns, two spaces between, no box.
 
-Nothing is cut unless stdout is a terminal that is too narrow: first the columns that allow it
-are shortened, then the ones that can be spared are left out (``-o wide`` has them all).
+Nothing is cut unless stdout is a terminal that is too narrow. Then columns that have a shorter
+text show it, the ones that can be spared are left out, and the ones that allow it are cut.
+``-o wide`` has them all, on such a terminal one below the other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aliquot.cli.output.columns import Column, Listing, Row, Shown
 
@@ -20,13 +21,35 @@ def table(
         column.name: [column.title, *(column.text(row, now, brief=not wide) for row in rows)]
         for column in columns
     }
-    widths = {name: max(map(len, texts)) for name, texts in cells.items()}
-    if width is not None:
+    widths = _widths(cells)
+    if width is not None and _length(columns, widths) > width:
+        cells |= {
+            column.name: [column.title, *(column.narrow_text(row, now) for row in rows)]
+            for column in columns
+            if column.narrow
+        }
+        widths = _widths(cells)
         columns = _fit(columns, widths, width)
     return [
         _GAP.join(_cell(cells[column.name][line], widths[column.name], column) for column in columns).rstrip()
         for line in range(len(rows) + 1)
     ]
+
+
+def stacked(listing: Listing[Row], rows: Sequence[Row], *, now: int, width: int) -> list[str]:
+    """All columns of each row below each other, for a terminal on which they do not fit side by side."""
+    from textwrap import wrap
+
+    indent = max(len(column.title) for column in listing.columns) + len(_GAP)
+    lines: list[str] = []
+    for row in rows:
+        lines += [""] if lines else []
+        for column in listing.columns:
+            text = column.text(row, now)
+            first, *rest = wrap(text, max(20, width - indent), break_on_hyphens=False) or [""]
+            lines.append((column.title.ljust(indent) + first).rstrip())
+            lines += [" " * indent + line for line in rest]
+    return lines
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -52,11 +75,19 @@ def _cell(text: str, width: int, column: Column[Row]) -> str:
     return text.rjust(width) if column.kind.right else text.ljust(width)
 
 
+def _widths(cells: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    return {name: max(map(len, texts)) for name, texts in cells.items()}
+
+
+def _length(columns: Sequence[Column[Row]], widths: Mapping[str, int]) -> int:
+    return sum(widths[column.name] + len(_GAP) for column in columns) - len(_GAP)
+
+
 def _fit(columns: list[Column[Row]], widths: dict[str, int], width: int) -> list[Column[Row]]:
     """Shorten ``widths`` in place and return the columns that remain, so that a line fits ``width``."""
     columns = list(columns)
     while True:
-        over = sum(widths[column.name] + len(_GAP) for column in columns) - len(_GAP) - width
+        over = _length(columns, widths) - width
         room = sum(_elasticity(column, widths) for column in columns)
         spare = max(columns, key=lambda column: column.spare, default=None)
         if over <= room or spare is None or spare.spare == 0:

@@ -51,4 +51,5 @@ CHECKS: "Listing[Check]" = Listing(
         "ok": lambda check: [{True: "yes", False: "no", None: "unknown"}[check.ok]],
         "name": lambda check: [check.name],
     },
+    example="ok=no",
 )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from aliquot.cli.output.columns import Column, Listing, Shown
 from aliquot.cli.output.kinds import BYTES, COMPUTE, COUNT, DEGREES, FLAG, PERCENT
-from aliquot.model import Bytes, Gpu, HealthState, Lease, Share, Snapshot, Thousandths
+from aliquot.model import Bytes, Gpu, HealthState, Lease, Share, Snapshot, Thousandths, Vendor
 
 _UUID_SHOWN = 12
 
@@ -80,6 +80,21 @@ def short_model(name: str) -> str:
     return name
 
 
+def shortest_model(row: GpuRow) -> str:
+    """``H100``: without memory and socket as well; a software one still says so."""
+    from aliquot.placement import short_name
+
+    name = short_name(row.gpu.name)
+    return f"software {name}" if row.gpu.vendor is Vendor.SOFTWARE else name
+
+
+def is_model(row: GpuRow, model: str) -> bool:
+    """Whether the model of a SPEC (``A100``, ``H100!``) means this card."""
+    from aliquot.placement import matches
+
+    return matches(model.removesuffix("!"), row.gpu.name, exact=model.endswith("!"))
+
+
 def _capability(row: GpuRow) -> str | None:
     capability = row.gpu.compute_capability
     return None if capability is None else f"{capability[0]}.{capability[1]}"
@@ -110,8 +125,14 @@ GPUS: Listing[GpuRow] = Listing(
     empty="",  # the snapshot's own notice says why, with the fix
     columns=(
         Column("index", lambda row: row.gpu.index, COUNT, header="GPU"),
-        Column("uuid", lambda row: row.gpu.uuid, brief=lambda row: row.short_uuid, spare=2),
-        Column("name", lambda row: row.gpu.name, brief=lambda row: short_model(row.gpu.name), narrowest=8),
+        Column("uuid", lambda row: row.gpu.uuid, brief=lambda row: row.short_uuid, spare=1),
+        Column(
+            "name",
+            lambda row: row.gpu.name,
+            brief=lambda row: short_model(row.gpu.name),
+            narrow=shortest_model,
+            narrowest=14,
+        ),
         Column("memory", lambda row: row.gpu.memory, BYTES, key="memoryBytes"),
         Column(
             "free",
@@ -132,10 +153,11 @@ GPUS: Listing[GpuRow] = Listing(
             lambda row: row.gpu.outside_memory,
             BYTES,
             key="outsideMemoryBytes",
+            spare=3,
             whole=lambda row: row.gpu.capacity,
         ),
         Column("compute", lambda row: row.leased_compute, COMPUTE, key="leasedComputeThousandths"),
-        Column("util", lambda row: row.gpu.utilisation, PERCENT, key="utilisationPercent", spare=1),
+        Column("util", lambda row: row.gpu.utilisation, PERCENT, key="utilisationPercent", spare=2),
         Column("health", lambda row: row.health, narrowest=7),
         Column(
             "used",
@@ -165,7 +187,6 @@ GPUS: Listing[GpuRow] = Listing(
     ),
     labels={
         "vendor": lambda row: [row.gpu.vendor.value],
-        "model": lambda row: [row.gpu.name, short_model(row.gpu.name), *row.gpu.name.split()],
         "health": lambda row: [row.health],
         "uuid": lambda row: [row.gpu.uuid, row.short_uuid],
         "user": lambda row: [lease.user for lease, _ in row.shares or ()],
@@ -173,5 +194,7 @@ GPUS: Listing[GpuRow] = Listing(
             text for lease, _ in row.shares or () for text in (lease.id, lease.name) if text is not None
         ],
     },
+    matchers={"model": is_model},
+    example="free>=10GiB and health=healthy",
     nested=_nested,
 )

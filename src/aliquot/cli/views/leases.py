@@ -158,12 +158,12 @@ LEASES: Listing[LeaseRow] = Listing(
     columns=(
         Column("id", lambda row: row.lease.id),
         Column("name", lambda row: row.lease.name, narrowest=6),
-        Column("user", lambda row: row.lease.user, narrowest=6, spare=1),
+        Column("user", lambda row: row.lease.user, narrowest=6),
         Column("size", lambda row: row.lease.ask, narrowest=10),
         Column("gpus", lambda row: row.gpus, narrowest=4),
         Column("isolation", lambda row: row.lease.isolation.value),
         Column("state", lambda row: row.lease.state.value),
-        Column("holder", lambda row: holder_text(row.lease), narrowest=9),
+        Column("holder", lambda row: holder_text(row.lease), narrowest=9, spare=1),
         Column("age", lambda row: row.lease.created_at, AGE, key="createdAt"),
         Column(
             "expires",
@@ -199,5 +199,6 @@ LEASES: Listing[LeaseRow] = Listing(
         "gpu": lambda row: [text for share in row.lease.shares for text in (share.gpu, row.gpu_text(share))],
         "holder": lambda row: [str(holder_item(row.lease)["kind"]), holder_text(row.lease)],
     },
+    example="memory>=10GiB and age>2h",
     nested=_nested,
 )

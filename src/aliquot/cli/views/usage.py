@@ -51,6 +51,7 @@ USAGE: "Listing[UsageRow]" = Listing(
         ),
     ),
     labels={"key": lambda row: [row.key]},
+    example="peak>=10GiB or denied>0",
 )
 
 _COVERAGE: "Listing[Coverage]" = Listing(
