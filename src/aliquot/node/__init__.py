@@ -18,6 +18,7 @@ from aliquot.node.checking import Check
 from aliquot.node.explaining import Explanation
 from aliquot.node.machine import Forms, Machine, UsageReport, open_machine
 from aliquot.node.paths import Paths
+from aliquot.node.taking import achievable
 
 __all__ = [
     "Check",
@@ -29,5 +30,6 @@ __all__ = [
     "Paths",
     "UsageReport",
     "UsageRow",
+    "achievable",
     "open_machine",
 ]

@@ -2,14 +2,24 @@ from dataclasses import replace
 
 import pytest
 
-from aliquot.cli.views.checks import check_lines
+from aliquot.cli.output.choices import Choice, chosen
+from aliquot.cli.output.tables import table
+from aliquot.cli.views.checks import check_lines, told
 from aliquot.cli.views.explanations import explanation_document, explanation_lines, lease_lines
 from aliquot.cli.views.gpu_detail import gpu_lines
 from aliquot.cli.views.gpus import GpuRow
 from aliquot.cli.views.lease_story import LeaseStory, story_document, story_lines
-from aliquot.cli.views.leases import COMPUTE_NOT_HELD, LeaseRow, one_line
+from aliquot.cli.views.leases import (
+    COMPUTE_NOT_HELD,
+    LEASES,
+    PAST_LEASES,
+    LeaseRow,
+    lease_rows,
+    newest_first,
+    one_line,
+)
 from aliquot.cli.views.plans import plan_document, plan_lines, refusal_of
-from aliquot.cli.views.usage import gib_hours, gpu_hours
+from aliquot.cli.views.usage import gib_hours, gpu_hours, of_interest, usage_lines, usage_listing
 from aliquot.model import (
     GIB,
     Alternative,
@@ -20,6 +30,9 @@ from aliquot.model import (
     ContainerHolder,
     Fit,
     Fraction,
+    GpuUuid,
+    Isolation,
+    Lease,
     LeaseState,
     Ledger,
     LedgerDevice,
@@ -32,7 +45,7 @@ from aliquot.model import (
     Thousandths,
     Usage,
 )
-from aliquot.node import Check, Explanation, LeaseEvent
+from aliquot.node import Check, Coverage, Explanation, LeaseEvent, UsageRow
 
 _ASK = Ask((Alternative(Amount(part=Fraction(3, 5))),))
 
@@ -179,19 +192,32 @@ def test_why_says_where_it_fits_and_that_compute_is_not_held(placed: Placed, sna
 def test_a_plan_says_what_a_size_means_and_where_it_goes(
     placed: Placed, refused: Refused, snapshot: Snapshot
 ) -> None:
-    assert plan_lines(_ASK, placed, snapshot) == [
+    assert plan_lines(_ASK, placed, snapshot, isolation=Isolation.ADVISORY) == [
         "size       60%",
         "policy     fair",
-        "isolation  any",
+        "isolation  advisory: the governor holds whoever does not go round LD_LIBRARY_PATH",
         "goes to    gpu0 (NVIDIA H100 80GB HBM3)  10GiB memory, 60% compute",
         f"compute    {COMPUTE_NOT_HELD}",
     ]
-    document = plan_document(_ASK, refused, snapshot)
-    assert (document["fits"], document["shares"]) == (False, [])
+    document = plan_document(_ASK, refused, snapshot, isolation=Isolation.ADVISORY)
+    assert (document["fits"], document["shares"], document["isolation"]) == (False, [], None)
     error = refusal_of(_ASK, refused, node="box")
     assert error.reason is Reason.NO_ROOM
     # Rounded up: freeing what is printed must be enough.
     assert "short 8.1GiB, 20%" in error.facts[0]
+
+
+def test_a_plan_tells_the_isolation_that_it_would_get_beside_the_asked(
+    placed: Placed, refused: Refused, snapshot: Snapshot
+) -> None:
+    ask = replace(_ASK, isolation=Isolation.ADVISORY)
+    line = plan_lines(ask, placed, snapshot, isolation=Isolation.SOFT)[2]
+    assert line == "isolation  soft: the governor holds it (asked: at least advisory)"
+    assert plan_document(ask, placed, snapshot, isolation=Isolation.SOFT)["isolation"] == "soft"
+    whole = replace(placed, shares=(replace(placed.shares[0], whole=True),))
+    line = plan_lines(_ASK, whole, snapshot, isolation=Isolation.FIRM)[2]
+    assert line == "isolation  the whole GPU, for this lease alone"
+    assert plan_lines(_ASK, refused, snapshot, isolation=Isolation.SOFT)[2] == "isolation  any"
 
 
 @pytest.mark.parametrize(
@@ -230,12 +256,77 @@ def test_a_failed_check_has_its_fix_and_an_unknown_one_is_no_failure() -> None:
     ]
 
 
+def test_no_gpu_is_one_fault_and_docker_is_started() -> None:
+    nothing = Check("driver: no-gpu", None, "No GPU was found.", "aliquot softgpu create T4")
+    none = Check("GPUs", False, "none", "aliquot softgpu create T4")
+    broken = Check("driver: driver-broken", False, "The driver is broken.", "reboot")
+    docker = Check("docker", None, "does not answer", "docker info")
+    podman = Check("podman", None, "does not answer", "podman info")
+    assert told([nothing, none, docker, podman]) == [
+        Check("GPUs", False, "No GPU was found.", "aliquot softgpu create T4"),
+        Check("docker", None, "does not answer", "sudo systemctl start docker"),
+        podman,
+    ]
+    assert told([broken, none]) == [broken, none]
+
+
 def test_a_long_check_is_broken_and_its_fix_is_not() -> None:
     fix = "sudo " + "x" * 100
     lines = check_lines((Check("docker", False, "it does not answer " * 8, fix),), width=80)
     assert lines[-1] == f"          fix  {fix}"
     assert len(lines) > 2
     assert all(len(line) <= 80 for line in lines[:-1])
+
+
+def test_usage_names_its_first_column_after_what_it_sums_by() -> None:
+    for by in ("lease", "user", "command"):
+        first = usage_listing(by).columns[0]
+        assert (first.name, first.title, first.document_key) == (by, by.upper(), "key")
+
+
+def test_usage_by_lease_tells_whose_it_is(leases: tuple[Lease, ...], now: int) -> None:
+    lines = usage_lines([_sums("k3m9x"), _sums("gone1")], leases)
+    listing = usage_listing("lease")
+    assert [(item["name"], item["user"]) for item in map(listing.item, lines)] == [
+        ("train", "alice"),
+        (None, None),
+    ]
+    for label in ("user=alice", "name=train", "lease=train", "lease=k3m9x", "key=k3m9x"):
+        assert chosen(listing, lines, Choice(labels=(label,)), now=now) == lines[:1]
+    by_user = usage_lines([_sums("alice"), _sums("bob")], ())
+    assert chosen(usage_listing("user"), by_user, Choice(labels=("user=bob",)), now=now) == by_user[1:]
+
+
+def _sums(key: str) -> UsageRow:
+    return UsageRow(key, 1, 10**12, GIB * 10**12, 10**12, None, None, 0)
+
+
+def test_usage_shows_the_cards_that_are_here_or_were_leased() -> None:
+    def card(uuid: str, leased: int) -> Coverage:
+        return Coverage(GpuUuid(uuid), "T4", 10**12, None, None, 10**15, leased)
+
+    here, gone, gone_but_leased = card("GPU-0", 0), card("GPU-1", 0), card("GPU-2", 5)
+    assert of_interest([here, gone, gone_but_leased], here={"GPU-0"}) == [here, gone_but_leased]
+
+
+def test_leases_of_the_past_show_when_and_why_they_ended_newest_first(
+    snapshot: Snapshot, leases: tuple[Lease, ...], now: int
+) -> None:
+    first, second = (
+        replace(lease, state=LeaseState.ENDED, ended_at=now - ago * 10**9, end_why="expired")
+        for lease, ago in zip(leases, (5, 50), strict=True)
+    )
+    assert newest_first([second, first], by_end=True) == [first, second]
+    assert newest_first([first, second], by_end=False) == [second, first]
+    for width in (80, 200):
+        header, line, _ = table(PAST_LEASES, lease_rows([first, second], snapshot), now=now, width=width)
+        assert len(header) <= width
+        assert {"USER", "ENDED", "WHY"} <= set(header.split())
+        assert "EXPIRES" not in header
+        assert line.split()[-2:] == ["5s", "expired"]
+    assert set(PAST_LEASES.item(lease_rows([first], snapshot)[0])) == set(
+        LEASES.item(lease_rows([first], snapshot)[0])
+    )
 
 
 def test_hours_of_the_unknown_are_unknown() -> None:

@@ -19,18 +19,22 @@ from aliquot.model import AliquotError, Reason
 def command(choice: Choice) -> None:
     """Exit code 7 where a check failed, whatever of them is shown."""
     from aliquot.cli.output.choices import chosen, show_list
-    from aliquot.cli.output.streams import out, width
-    from aliquot.cli.views.checks import check_lines
+    from aliquot.cli.output.streams import out, say, width
+    from aliquot.cli.views.checks import check_lines, told
 
     with this_machine() as machine:
-        checks = machine.checks()
+        checks = told(machine.checks())
+    failed = [check for check in checks if check.ok is False]
     if choice.form == "table":
         kept = chosen(CHECKS, checks, choice, now=0)
         if kept:
             out("\n".join(check_lines(kept, width=width())))
+        elif failed:
+            say(f"none of {len(checks)} checks match")
+        else:
+            say(f"none of {len(checks)} checks match; none failed")
     else:
         show_list(CHECKS, checks, choice)
-    failed = [check for check in checks if check.ok is False]
     if failed:
         raise AliquotError(
             Reason.CHECK_FAILED,

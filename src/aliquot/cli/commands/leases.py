@@ -19,19 +19,24 @@ from aliquot.cli.views.leases import LEASES
 )
 @click.option("--ended", is_flag=True, help="Those that have ended, instead of the live ones.")
 @click.option("--all", "everything", is_flag=True, help="Live and ended.")
-@click.option("--since", type=Moment(), metavar="WHEN", help="With --ended or --all: 7d, 2026-11-30.")
+@click.option("--since", type=Moment(), metavar="WHEN", help="Of that time, live and ended: 7d, 2026-11-30.")
 @list_options(LEASES)
 def command(choice: Choice, ended: bool, everything: bool, since: int | None) -> None:
-    """A lease whose holder is gone is given back before the list is made."""
+    """A lease whose holder is gone is given back before the list is made. With --ended, --all or
+    --since the newest come first."""
     from aliquot.cli.output.choices import show_list
     from aliquot.cli.output.streams import say
-    from aliquot.cli.views.leases import compute_note, lease_rows
+    from aliquot.cli.views.leases import PAST_LEASES, compute_note, lease_rows, newest_first
+
+    past = ended or everything or since is not None
+    only_ended = ended and not everything
 
     with this_machine() as machine:
-        leases = machine.leases(ended=ended or everything, since=since)
+        leases = machine.leases(ended=past, since=since)
         snapshot = machine.look()
-    if ended and not everything:
-        leases = tuple(lease for lease in leases if not lease.state.live)
-    shown = show_list(LEASES, lease_rows(leases, snapshot), choice)
+    rows = lease_rows(newest_first(leases, by_end=only_ended) if past else leases, snapshot)
+    if only_ended:
+        rows = [row for row in rows if not row.lease.state.live]
+    shown = show_list(PAST_LEASES if past else LEASES, rows, choice)
     if choice.for_people and (note := compute_note(row.lease for row in shown)):
         say(note)

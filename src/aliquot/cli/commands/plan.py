@@ -38,19 +38,21 @@ def command(
     from aliquot.cli.output.streams import out, out_exactly, say
     from aliquot.cli.views.plans import plan_document, plan_lines, refusal_of
     from aliquot.model import PlacementPolicy, Refused
+    from aliquot.node import achievable
 
     ask = asked(spec, policy=policy, isolation=isolation, file=file)
     with this_machine() as machine:
         result = machine.plan(ask, placement=PlacementPolicy(placement), container=container)
         snapshot = machine.look()
+    gets = achievable(ask, snapshot, container=container)
     if form == "name":
         out_exactly(str(ask))
     elif form == "yaml":
         out_exactly(as_yaml(to_document(ask)))
     elif form == "json":
-        out_exactly(as_json(plan_document(ask, result, snapshot)))
+        out_exactly(as_json(plan_document(ask, result, snapshot, isolation=gets)))
     else:
-        out("\n".join(plan_lines(ask, result, snapshot)))
+        out("\n".join(plan_lines(ask, result, snapshot, isolation=gets)))
     if not isinstance(result, Refused):
         return 0
     say("\n".join(failure_lines(refusal_of(ask, result, node=snapshot.node.name))))

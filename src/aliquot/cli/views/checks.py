@@ -1,6 +1,7 @@
 """What the doctor found: a line a check, each fault with its fix."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aliquot.cli.output.columns import Column, Listing
@@ -11,6 +12,26 @@ if TYPE_CHECKING:
     from aliquot.node import Check
 
 _MARKS = {True: "✓", False: "✗", None: "—"}
+
+
+_STARTS = {"docker": "sudo systemctl start docker"}
+"""What starts an engine that does not answer; podman has no service that could be down."""
+
+
+def told(checks: "Sequence[Check]") -> "list[Check]":
+    """The same faults, each once, and with the fix that a person would type."""
+    absent = next((check for check in checks if check.name == "driver: no-gpu"), None)
+    shown = []
+    for check in checks:
+        if check is absent and any(other.name == "GPUs" for other in checks):
+            continue  # the driver's words for what GPUs says
+        if check.name == "GPUs" and check.ok is False and absent is not None:
+            shown.append(replace(check, text=absent.text, fix=absent.fix or check.fix))
+        elif check.ok is None and check.fix is not None and check.name in _STARTS:
+            shown.append(replace(check, fix=_STARTS[check.name]))
+        else:
+            shown.append(check)
+    return shown
 
 
 def check_lines(checks: "Sequence[Check]", *, width: int | None = None) -> list[str]:

@@ -1,7 +1,8 @@
 """Leases: who holds what, how strongly, and until when."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from aliquot.cli.output.columns import Column, Listing, Shown
 from aliquot.cli.output.durations import format_time
@@ -55,6 +56,15 @@ class LeaseRow:
         return share.gpu[:12] if index is None else str(index)
 
 
+def newest_first(leases: Iterable[Lease], *, by_end: bool) -> list[Lease]:
+    """By their end, or by their beginning."""
+
+    def moment(lease: Lease) -> int:
+        return lease.ended_at if by_end and lease.ended_at is not None else lease.created_at
+
+    return sorted(leases, key=moment, reverse=True)
+
+
 def lease_rows(leases: Iterable[Lease], snapshot: Snapshot) -> list[LeaseRow]:
     indices: dict[str, int] = {gpu.uuid: gpu.index for gpu in snapshot.gpus}
     return [LeaseRow(lease=lease, indices=indices) for lease in leases]
@@ -72,9 +82,13 @@ def holder_text(lease: Lease) -> str:
 
 def isolation_text(lease: Lease) -> str:
     """What holds it, as a clause."""
-    if not lease.governed:
+    return isolation_meaning(lease.isolation, governed=lease.governed)
+
+
+def isolation_meaning(isolation: Isolation, *, governed: bool) -> str:
+    if not governed:
         return "the whole GPU, for this lease alone"
-    return f"{lease.isolation.value}: {_MEANING[lease.isolation]}"
+    return f"{isolation.value}: {_MEANING[isolation]}"
 
 
 def compute_text(lease: Lease) -> str:
@@ -187,7 +201,7 @@ LEASES: Listing[LeaseRow] = Listing(
             key="lastedSeconds",
             shown=Shown.WIDE,
         ),
-        Column("why", lambda row: row.lease.end_why, key="endWhy", shown=Shown.WIDE),
+        Column("why", lambda row: row.lease.end_why, key="endWhy", shown=Shown.WIDE, narrowest=8),
         Column("command", lambda row: row.lease.command, shown=Shown.WIDE),
     ),
     labels={
@@ -202,3 +216,18 @@ LEASES: Listing[LeaseRow] = Listing(
     example="memory>=10GiB and age>2h",
     nested=_nested,
 )
+
+_OF_THE_PAST: dict[str, dict[str, Any]] = {
+    "isolation": {"spare": 1},
+    "holder": {"spare": 2},
+    "expires": {"shown": Shown.WIDE},
+    "ended": {"shown": Shown.TABLE},
+    "why": {"shown": Shown.TABLE},
+}
+
+PAST_LEASES: Listing[LeaseRow] = replace(
+    LEASES,
+    empty="no leases of that time; `aliquot leases` lists the live ones",
+    columns=tuple(replace(column, **_OF_THE_PAST.get(column.name, {})) for column in LEASES.columns),
+)
+"""Where leases have ended: when and why, instead of when they would expire."""

@@ -4,10 +4,11 @@ from aliquot.ask import to_document
 from aliquot.cli.output.documents import document
 from aliquot.cli.output.failures import considered_item
 from aliquot.cli.output.tables import aligned
-from aliquot.cli.views.leases import COMPUTE_NOT_HELD
+from aliquot.cli.views.leases import COMPUTE_NOT_HELD, isolation_meaning
 from aliquot.model import (
     AliquotError,
     Ask,
+    Isolation,
     Placed,
     Refused,
     Share,
@@ -18,18 +19,26 @@ from aliquot.model import (
 from aliquot.placement import explain, headline
 
 
-def plan_lines(ask: Ask, result: Placed | Refused, snapshot: Snapshot) -> list[str]:
-    """For people: the normal form, and the GPUs it would go to."""
+def plan_lines(ask: Ask, result: Placed | Refused, snapshot: Snapshot, *, isolation: Isolation) -> list[str]:
+    """For people: the normal form, the GPUs it would go to, and the isolation it would have there."""
     rows = [
         ("size", str(ask)),
         ("policy", ask.policy.value),
-        ("isolation", f"at least {ask.isolation.value}" if ask.isolation else "any"),
+        ("isolation", _isolation_text(ask, result, isolation)),
     ]
     if isinstance(result, Placed):
         rows += [("goes to", placed_text(share, snapshot)) for share in result.shares]
         if any(not share.whole for share in result.shares):
             rows.append(("compute", COMPUTE_NOT_HELD))
     return aligned(rows)
+
+
+def _isolation_text(ask: Ask, result: Placed | Refused, isolation: Isolation) -> str:
+    asked = f"at least {ask.isolation.value}" if ask.isolation else "any"
+    if isinstance(result, Refused):
+        return asked
+    got = isolation_meaning(isolation, governed=any(not share.whole for share in result.shares))
+    return f"{got} (asked: {asked})" if ask.isolation else got
 
 
 def placed_text(share: Share, snapshot: Snapshot) -> str:
@@ -41,7 +50,9 @@ def placed_text(share: Share, snapshot: Snapshot) -> str:
     return f"{where}  {format_bytes(share.memory)} memory, {format_compute(share.compute)} compute"
 
 
-def plan_document(ask: Ask, result: Placed | Refused, snapshot: Snapshot) -> dict[str, object]:
+def plan_document(
+    ask: Ask, result: Placed | Refused, snapshot: Snapshot, *, isolation: Isolation
+) -> dict[str, object]:
     indices = {gpu.uuid: gpu.index for gpu in snapshot.gpus}
     placed = isinstance(result, Placed)
     return document(
@@ -49,6 +60,7 @@ def plan_document(ask: Ask, result: Placed | Refused, snapshot: Snapshot) -> dic
         {
             "ask": to_document(ask),
             "fits": placed,
+            "isolation": isolation.value if placed else None,
             "shares": [
                 {
                     "gpu": share.gpu,
