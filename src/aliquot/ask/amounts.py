@@ -136,6 +136,8 @@ def _unknown_unit(number: Number, unit: str) -> str:
 def _what(cursor: Cursor, number: Number) -> str:
     """The sentence for a bare number: ``10 what?``, and what else may have been meant."""
     text = number.text
+    if number.unscaled == 0 and not cursor.text.strip("0123456789, \t"):
+        return f"{text} is a size here, not an index: write 10GiB, 1/4, or 100% for a whole GPU"
     before = cursor.text[: number.position].rstrip(SPACES)
     after = cursor.text[cursor.position :]
     sentence = f"{text} what? write {text}GiB or {text}GB"

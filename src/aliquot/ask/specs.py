@@ -154,6 +154,10 @@ def _read_model(cursor: Cursor) -> tuple[str | None, bool]:
 
 def _refuse_what_is_no_model(start: int, text: str, words: list[str]) -> None:
     """Slips that would otherwise pass as the name of a card that nobody has."""
+    if text.lower() == "all":
+        raise UnreadableError(
+            start, f"'{text}' is no size: write 100% for a whole GPU, or 2x100% for 2 whole GPUs"
+        )
     if text.lower() in UNITS:
         raise UnreadableError(start, f"how many {text}? write 10{text}")
     if behind := _COUNT_BEHIND.fullmatch(text):

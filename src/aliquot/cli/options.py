@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from aliquot.cli.completions import LeaseIdentity as LeaseIdentity
 from aliquot.cli.output.choices import FORMS, Choice
 from aliquot.cli.output.durations import parse_duration
 from aliquot.cli.program import usage_error
@@ -14,15 +15,12 @@ from aliquot.model import AliquotError, Ask, Isolation, PlacementPolicy, Policy,
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from click.shell_completion import CompletionItem
-
     from aliquot.cli.output.columns import Listing
 
     _Nanoseconds = click.ParamType[int]
     _Number = click.ParamType[int]
-    _Text = click.ParamType[str]
 else:  # generic since click 8.5 only
-    _Nanoseconds = _Number = _Text = click.ParamType
+    _Nanoseconds = _Number = click.ParamType
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -81,32 +79,6 @@ class RowCount(_Number):
         if not (value.isascii() and value.isdigit() and len(value) < 10):
             self.fail(f"{value!r} is no number of rows; write 0, 1, 2 …", param, ctx)
         return int(value)
-
-
-class LeaseIdentity(_Text):
-    """A lease's id or name, completed from the book."""
-
-    name = "lease"
-
-    def shell_complete(
-        self,
-        ctx: click.Context,  # noqa: ARG002 - click's face
-        param: click.Parameter,  # noqa: ARG002
-        incomplete: str,
-    ) -> "list[CompletionItem]":
-        from click.shell_completion import CompletionItem
-
-        from aliquot.node import open_machine
-
-        try:
-            leases = open_machine().leases()
-        except Exception:  # a shell that completes has nowhere to show an error
-            return []
-        return [
-            CompletionItem(lease.id, help=lease.name or lease.ask)
-            for lease in leases
-            if lease.id.startswith(incomplete)
-        ]
 
 
 def list_options(listing: "Listing[Any]") -> Callable[[_Function], _Function]:
@@ -206,14 +178,26 @@ def asked(spec: str | None, *, policy: str | None, isolation: str | None, file: 
     from aliquot.ask import parse
 
     if (spec is None) == (file is None):
-        raise usage_error(
-            "give a SPEC or -f FILE" + (", not both" if spec is not None else ""),
-            steps=[("aliquot plan 10GiB@25%", "a SPEC"), ("aliquot plan 10GiB@25% -o yaml", "makes a FILE")],
-        )
+        raise _one_of_both(given=spec is not None)
     ask = parse(spec) if spec is not None else read_ask(file or "-")
     if policy is not None:
         ask = replace(ask, policy=Policy(policy))
     return ask if isolation is None else replace(ask, isolation=Isolation(isolation))
+
+
+def _one_of_both(*, given: bool) -> AliquotError:
+    """Where the command got both a SPEC and a FILE, or neither."""
+    context = click.get_current_context()
+    path = context.command_path
+    by_option = any("--gpu" in parameter.opts for parameter in context.command.params)
+    size = "--gpu SPEC" if by_option else "SPEC"
+    return usage_error(
+        f"`{path}` takes {size} or -f FILE, not both" if given else f"`{path}` needs {size} or -f FILE",
+        steps=[
+            (f"{path} --gpu 1/4" if by_option else f"{path} 1/4", "a quarter of a GPU"),
+            ("aliquot plan 1/4 -o yaml", "makes a FILE"),
+        ],
+    )
 
 
 def read_ask(file: str) -> Ask:

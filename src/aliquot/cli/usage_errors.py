@@ -5,6 +5,7 @@ the one shape of Aliquot.
 """
 
 import difflib
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 
@@ -12,17 +13,38 @@ import click
 
 from aliquot.model import AliquotError, Reason
 
+_OTHERS_CALL_IT = {
+    "delete": ("release", "remove"),
+    "kill": ("release",),
+    "list": ("leases",),
+    "ls": ("leases", "list"),
+    "ps": ("leases",),
+    "rm": ("release", "remove"),
+    "status": ("doctor", "gpus"),
+    "stop": ("release",),
+}
+"""Words of other programs, which no likeness of letters would find."""
+
+_EXTRA = re.compile(r"Got unexpected extra arguments? \((?P<words>.*)\)", re.DOTALL)
+
 
 def unknown_command(path: str, words: Sequence[str], known: Iterable[str]) -> AliquotError:
     """``aliquot gpu`` → did you mean ``aliquot gpus``?"""
     name, *rest = words
-    nearest = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.5)
-    steps = [(f"{path} --help", "lists the commands")]
+    lines = []
     if name == "help":
-        steps.insert(0, (shlex.join([*path.split(), *rest, "--help"]), "did you mean this?"))
-    elif nearest:
-        steps.insert(0, (shlex.join([*path.split(), nearest[0], *rest]), "did you mean this?"))
+        lines.append([*path.split(), *rest, "--help"])
+    else:
+        lines += [[*path.split(), meant, *rest] for meant in _meant(name, list(known))]
+    steps = [(shlex.join(line), "did you mean this?") for line in lines]
+    if (everything := f"{path} --help") not in (command for command, _ in steps):
+        steps.append((everything, "lists the commands"))
     return AliquotError(Reason.BAD_USAGE, f"No command {name!r} in `{path}`", next=steps)
+
+
+def _meant(name: str, known: list[str]) -> list[str]:
+    called = [meant for meant in _OTHERS_CALL_IT.get(name.lower(), ()) if meant in known]
+    return called or difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
 
 
 def explained(error: click.ClickException, arguments: Sequence[str]) -> AliquotError:
@@ -40,10 +62,29 @@ def explained(error: click.ClickException, arguments: Sequence[str]) -> AliquotE
         return AliquotError(
             Reason.BAD_USAGE, _missing(error, context, path), facts=[f"usage  {usage}"], next=steps
         )
-    if corrected := _corrected_choice(error, arguments):
+    corrected = _corrected_choice(error, arguments) or _corrected_size(error, arguments)
+    if corrected:
         steps.insert(0, (corrected, "did you mean this?"))
-    message = error.format_message().strip().rstrip(".")
-    return AliquotError(Reason.BAD_USAGE, _one_line(message), next=steps)
+    return AliquotError(Reason.BAD_USAGE, _sentence(error, path), next=steps)
+
+
+def _sentence(error: click.ClickException, path: str) -> str:
+    """What click found, in our words."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
+        return f"`{path}` needs one of {', '.join(error.ctx.command.list_commands(error.ctx))}"
+    if extra := _EXTRA.fullmatch(error.message):
+        return f"`{path}` takes no argument {extra['words']!r} here"
+    if isinstance(error, click.BadOptionUsage) and "requires" in error.message:
+        return f"{error.option_name} needs a value"
+    message = error.message if isinstance(error, click.BadParameter) else error.format_message()
+    text = " ".join(message.split()).rstrip(".")
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        return f"{'/'.join(error.param.opts) if error.param.opts[0][0] == '-' else _argument(error)}: {text}"
+    return text
+
+
+def _argument(error: click.BadParameter) -> str:
+    return error.param.human_readable_name if error.param is not None else ""
 
 
 def _missing(error: click.MissingParameter, context: click.Context, path: str) -> str:
@@ -82,11 +123,37 @@ def _corrected_choice(error: click.ClickException, arguments: Sequence[str]) -> 
         return None
     for position, word in enumerate(arguments):
         head, equals, value = word.rpartition("=")
-        nearest = difflib.get_close_matches(value, list(kind.choices), n=1, cutoff=0.5)
+        nearest = difflib.get_close_matches(value.lower(), list(kind.choices), n=1, cutoff=0.5)
         if nearest and f"'{value}' is not one of" in error.format_message():
             words = [*arguments[:position], head + equals + nearest[0], *arguments[position + 1 :]]
             return shlex.join(["aliquot", *words])
     return None
+
+
+def _corrected_size(error: click.ClickException, arguments: Sequence[str]) -> str | None:
+    """``aliquot lease 1/4`` → ``aliquot lease --gpu 1/4``."""
+    context, extra = getattr(error, "ctx", None), _EXTRA.fullmatch(error.message)
+    if extra is None or not isinstance(context, click.Context) or "--gpu" in arguments:
+        return None
+    takes_size = any("--gpu" in parameter.opts for parameter in context.command.params)
+    size = extra["words"].partition(" ")[0]
+    if not takes_size or size not in arguments or not _is_size(size):
+        return None
+    at = list(arguments).index(size)
+    return shlex.join(["aliquot", *arguments[:at], "--gpu", *arguments[at:]])
+
+
+def _is_size(word: str) -> bool:
+    """Without a digit it could be a model, or anything else."""
+    from aliquot.ask import parse
+
+    if not any(letter.isdigit() for letter in word):
+        return False
+    try:
+        parse(word)
+    except AliquotError:
+        return False
+    return True
 
 
 def _path(arguments: Sequence[str]) -> str:
@@ -95,7 +162,3 @@ def _path(arguments: Sequence[str]) -> str:
 
     word = arguments[0] if arguments else ""
     return f"aliquot {word}" if word in COMMANDS else "aliquot"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

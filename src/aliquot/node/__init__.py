@@ -32,4 +32,12 @@ __all__ = [
     "UsageRow",
     "achievable",
     "open_machine",
+    "softgpu_profiles",
 ]
+
+
+def softgpu_profiles() -> tuple[str, ...]:
+    """What ``Machine.softgpu_create`` makes, smallest card first."""
+    from aliquot.softgpu import profile_names  # its TOML reader is paid only by who asks
+
+    return profile_names()

@@ -17,6 +17,11 @@ def refusal(text: str) -> AliquotError:
     ("text", "sentence", "column"),
     [
         ("10", "10 what? write 10GiB or 10GB", 2),
+        ("0", "0 is a size here, not an index: write 10GiB, 1/4, or 100% for a whole GPU", 1),
+        ("0,1", "0 is a size here, not an index: write 10GiB, 1/4, or 100% for a whole GPU", 1),
+        ("all", "'all' is no size: write 100% for a whole GPU, or 2x100% for 2 whole GPUs", 0),
+        ("ALL", "'ALL' is no size: write 100% for a whole GPU, or 2x100% for 2 whole GPUs", 0),
+        ("0,5GiB", "0 what? write 0GiB or 0GB; a decimal has a point, not a comma: 0.5GiB", 1),
         ("1", "1 what? write 1GiB or 1GB, or 100% for a whole GPU", 1),
         ("2", "2 what? write 2GiB or 2GB, or 2x100% for 2 whole GPUs", 1),
         ("0.5", "0.5 what? write 0.5GiB or 0.5GB, or a part of a GPU such as 50%", 3),

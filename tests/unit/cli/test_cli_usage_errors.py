@@ -15,6 +15,18 @@ def _utf8(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("gpu", "aliquot gpus"),
         ("help run", "aliquot run --help"),
+        ("ls", "aliquot leases"),
+        ("list -q", "aliquot leases -q"),
+        ("ps", "aliquot leases"),
+        ("rm k3m9x", "aliquot release k3m9x"),
+        ("help", "aliquot --help"),
+        ("softgpu ls", "aliquot softgpu list"),
+        ("softgpu rm all", "aliquot softgpu remove all"),
+        ("gpus -o JSON", "aliquot gpus -o json"),
+        ("lease 1/4", "aliquot lease --gpu 1/4"),
+        ("lease --for 2h 2xH100", "aliquot lease --for 2h --gpu 2xH100"),
+        ("lease", "aliquot lease --gpu 1/4"),
+        ("plan", "aliquot plan 1/4"),
         ("lese --gpu 1/4", "aliquot lease --gpu 1/4"),
         ("gpus --were free", "aliquot gpus --where free"),
         ("gpus --were=free", "aliquot gpus --where=free"),
@@ -52,11 +64,16 @@ def test_a_mistake_is_answered_with_the_line_that_was_meant(
     [
         ("show", "`aliquot show` needs ID"),
         ("release", "`aliquot release` needs ID..."),
-        ("gpus extra", "unexpected extra argument"),
+        ("gpus extra words", "`aliquot gpus` takes no argument 'extra words' here"),
+        ("softgpu", "`aliquot softgpu` needs one of create, env, list, remove"),
+        ("lease foo", "`aliquot lease` takes no argument 'foo' here"),
+        ("gpus extra", "`aliquot gpus` takes no argument 'extra' here"),
+        ("plan 1/4 2/4", "`aliquot plan` takes no argument '2/4' here"),
         ("gpus -n -1", "'-1' is no number of rows"),
         ("gpus -n x", "'x' is no number of rows"),
-        ("gpus --where", "requires an argument"),
-        ("lease", "give a SPEC or -f FILE"),
+        ("gpus --where", "--where needs a value"),
+        ("lease", "`aliquot lease` needs --gpu SPEC or -f FILE"),
+        ("plan", "`aliquot plan` needs SPEC or -f FILE"),
         ("lease --gpu 1/4 -f x", "not both"),
         ("lease --gpu 1/4 --for 5", "5 what? write 5m, 5h or 5d"),
         ("lease --gpu 1/4 --name -x", "--name"),
@@ -85,6 +102,20 @@ def test_a_mistake_says_what_is_wrong_on_one_line(
     assert "[bad-usage]" in captured.err.splitlines()[0]
     assert "Traceback" not in captured.err
     assert "Usage:" not in captured.err
+
+
+def test_a_word_that_means_two_commands_offers_both_and_no_line_twice(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert invoke(["status"]) == 2
+    lines = capsys.readouterr().err.splitlines()[1:]
+    assert [" ".join(line.split()[1:3]) for line in lines] == [
+        "aliquot doctor",
+        "aliquot gpus",
+        "aliquot --help",
+    ]
+    assert invoke(["help"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 2
 
 
 def test_a_size_that_cannot_be_read_keeps_its_own_reason(capsys: pytest.CaptureFixture[str]) -> None:

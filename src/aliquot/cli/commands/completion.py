@@ -17,7 +17,7 @@ SHELLS = ("bash", "zsh", "fish")
 )
 @click.argument("shell", type=click.Choice(SHELLS))
 def command(shell: str) -> None:
-    """It completes commands, options, and the ids of leases."""
+    """It completes commands, options, leases, software GPUs and their profiles, and files."""
     from click.shell_completion import get_completion_class
 
     from aliquot.cli.output.streams import out_exactly

@@ -2,6 +2,7 @@
 
 import click
 
+from aliquot.cli.completions import ShellFile
 from aliquot.cli.machines import this_machine
 from aliquot.cli.options import ask_options, asked, form_option, placement_option
 from aliquot.cli.program import command as declare
@@ -16,7 +17,9 @@ from aliquot.cli.program import command as declare
     ],
 )
 @click.argument("spec", required=False, metavar="SPEC")
-@click.option("-f", "file", metavar="FILE", help="An Ask as `-o yaml` prints it; - is stdin.")
+@click.option(
+    "-f", "file", type=ShellFile(), metavar="FILE", help="An Ask as `-o yaml` prints it; - is stdin."
+)
 @ask_options
 @placement_option
 @click.option("--container", is_flag=True, help="As a container would get it (isolation differs).")

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aliquot.cli.completions import LeaseIdentity
 from aliquot.cli.machines import this_machine
-from aliquot.cli.options import LeaseIdentity
 from aliquot.cli.program import command as declare
 from aliquot.model import AliquotError, format_bytes
 

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aliquot.cli.completions import LeaseIdentity, ShellFile
 from aliquot.cli.machines import say_what_happened, this_machine
-from aliquot.cli.options import LeaseIdentity, ask_options, asked, lease_name, placement_option
+from aliquot.cli.options import ask_options, asked, lease_name, placement_option
 from aliquot.cli.program import command as declare
 from aliquot.model import AliquotError, Reason
 
@@ -41,7 +42,7 @@ _EXAMPLE_SPEC = "1/4"
     help="Into a container: auto (ask the engine; default), cdi or flags.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Do not say which share it is.")
-@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD...")
+@click.argument("words", nargs=-1, type=ShellFile(), metavar="-- CMD...")
 def command(
     spec: str | None,
     lease: str | None,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aliquot.cli.completions import ProfileCount, SoftGpuIdentity
 from aliquot.cli.machines import this_machine
 from aliquot.cli.options import form_option, list_options
 from aliquot.cli.output.choices import Choice
@@ -49,7 +50,7 @@ def command() -> None:
         ("aliquot softgpu create H100 --memory 2GiB", "smaller than the card it is named for"),
     ],
 )
-@click.argument("profiles", nargs=-1, required=True, metavar="[Nx]PROFILE...")
+@click.argument("profiles", nargs=-1, required=True, type=ProfileCount(), metavar="[Nx]PROFILE...")
 @click.option("--memory", metavar="SIZE", help="Memory of each, such as 2GiB; default: the card's.")
 @click.option("-q", "--quiet", is_flag=True, help="UUIDs only.")
 def create(profiles: tuple[str, ...], memory: str | None, quiet: bool) -> None:
@@ -92,7 +93,7 @@ def list_(choice: Choice) -> None:
         ("aliquot softgpu remove all", ""),
     ],
 )
-@click.argument("which", nargs=-1, required=True, metavar="UUID...|all")
+@click.argument("which", nargs=-1, required=True, type=SoftGpuIdentity(), metavar="UUID...|all")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing.")
 def remove(which: tuple[str, ...], quiet: bool) -> None:
     from aliquot.cli.output.streams import say

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aliquot.cli.completions import LeaseIdentity
 from aliquot.cli.machines import this_machine
-from aliquot.cli.options import LeaseIdentity, ask_options, asked, form_option
+from aliquot.cli.options import ask_options, asked, form_option
 from aliquot.cli.program import command as declare
 from aliquot.model import AliquotError, Reason
 
