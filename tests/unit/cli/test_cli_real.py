@@ -241,3 +241,49 @@ def test_completion_offers_commands_options_and_leases(aliquot: Aliquot, one_t4:
     assert "--isolation" in completed("aliquot run --iso", 2)
     assert lease in completed(f"aliquot release {lease[0]}", 2)
     assert lease in completed("aliquot run --lease ", 3)
+
+
+def test_leases_of_a_time_are_live_and_ended_the_newest_first(typed: Aliquot, one_t4: str) -> None:
+    assert one_t4
+    first, second, third = (
+        typed("lease", "--gpu", "1GiB", "--name", name, "-o", "name").stdout.strip() for name in "abc"
+    )
+    for lease in (second, first):
+        assert typed("release", lease).returncode == 0
+    for words in (("--since", "1h"), ("--all",)):
+        assert typed("leases", *words, "-q").stdout.split() == [third, second, first]
+    assert typed("leases", "--ended", "--since", "1h", "-q").stdout.split() == [first, second]
+    assert typed("leases", "-q").stdout.split() == [third]
+    header, *_ = typed("leases", "--ended").stdout.splitlines()
+    assert header.split()[-2:] == ["ENDED", "WHY"]
+
+
+def test_usage_of_one_user_by_lease_and_by_user(typed: Aliquot, one_t4: str) -> None:
+    lease = typed("lease", "--gpu", "1GiB", "--name", "night", "-o", "name").stdout.strip()
+    (item,) = json.loads(typed("leases", "-o", "json").stdout)["items"]
+    mine = f"user={item['user']}"
+    assert typed("usage", "-l", mine, "-q").stdout.split() == [lease]
+    assert typed("usage", "-l", "user=nobody-here", "-q").stdout == ""
+    assert typed("usage", "--by", "user", "-l", mine, "-q").stdout.split() == [item["user"]]
+    table = typed("usage").stdout
+    assert table.split()[:3] == ["LEASE", "NAME", "USER"]
+    assert one_t4[:12] in table
+    assert typed("usage", "--by", "command", "-l", mine).returncode == 2
+
+
+def test_a_plan_tells_the_isolation_of_a_process_and_of_a_container(typed: Aliquot, one_t4: str) -> None:
+    assert one_t4
+    answers = [
+        json.loads(typed("plan", size, *words, "-o", "json").stdout)["isolation"]
+        for size in ("1/4", "T4")
+        for words in ((), ("--container",))
+    ]
+    assert answers == ["advisory", "soft", "advisory", "firm"]
+
+
+def test_doctor_says_so_where_it_has_nothing_to_show(typed: Aliquot, one_t4: str) -> None:
+    assert one_t4
+    done = typed("doctor", "--where", "name=nothing")
+    assert done.stdout == ""
+    assert done.stderr.startswith("none of ")
+    assert len([line for line in done.stderr.splitlines() if line.startswith("none of ")]) == 1

@@ -72,6 +72,14 @@ def test_a_table_fits_the_terminal_that_it_is_shown_on(columns: int) -> None:
     assert lines[1].split()[0] == "0"
 
 
+def test_a_wide_table_is_stacked_on_a_terminal_that_is_too_narrow_for_it() -> None:
+    wide = _TABLE.replace("Choice()", 'Choice(form="wide")')
+    lines = _shown(wide, {"NO_COLOR": "1"}, columns=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[1] for line in lines if line.startswith("GPU ")] == ["0", "1"]
+    assert len(_shown(wide, {"NO_COLOR": "1"}, columns=400).splitlines()) == 3
+
+
 def test_colour_is_for_terminals_that_want_it() -> None:
     assert "\x1b[1mGPU" in _shown(_TABLE, {})
     assert "\x1b[1mGPU" in _shown(_TABLE, {"NO_COLOR": ""})
