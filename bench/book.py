@@ -185,7 +185,6 @@ def pair(book: Book, holder: Holder, now: Callable[[], int]) -> None:
     if isinstance(lease, Refused):
         raise RuntimeError("four quarters of one card did not fit")
     lease = book.advance(lease.id, LeaseState.HELD, at=now(), holder=holder)
-    book.advance(lease.id, LeaseState.RELEASING, at=now())
     usage = Usage(lease.id, QUARTER.gpu, 1, QUARTER.memory, QUARTER.compute)
     book.end(lease.id, at=now(), why="released", usages=[usage])
 

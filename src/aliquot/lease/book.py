@@ -9,7 +9,7 @@ reserve (preparing)       later      nobody was told of it; its files lie in a r
 held, by a process        later      a loss of power ends the process, and the lease with it
 held, by a container      at once    both are expected to be there after the boot
 or by nobody
-releasing                 later      done again when it is lost
+releasing, and waiting    later      done again when it is lost
 ended, with its usage     at once    the figures exist nowhere else; the share is given away
 cordons, other changes    at once    somebody was told
 ========================  =========  ====================================================
@@ -158,29 +158,39 @@ class Book:
         """
         if to is LeaseState.HELD:
             own = isinstance(holder, ProcessHolder)
-            return self._apply(lease, Held(at, holder), on_disk=not own, seen=seen)
+            return self._apply(lease, _always(Held(at, holder)), on_disk=not own, seen=seen)
         if to is LeaseState.RELEASING:
             event = ReleaseBegun(at, self._worker(), why)
-            return self._apply(lease, event, on_disk=False, seen=seen)
+            return self._apply(lease, _always(event), on_disk=False, seen=seen)
         raise ValueError(f"a lease is advanced to held or releasing, not to {to.value}: see end()")
 
-    def end(self, lease: LeaseId, *, at: int, why: str, usages: Sequence[Usage]) -> Lease:
-        """RELEASING to ENDED and its figures, in one commit that is on disk on return.
+    def end(
+        self, lease: LeaseId, *, at: int, why: str, usages: Sequence[Usage], seen: Lease | None = None
+    ) -> Lease:
+        """To ENDED with its figures, in one commit that is on disk on return.
 
+        A lease that is not RELEASING yet passes through it in the same commit: nobody used it
+        any more, so there was nothing to wait for in between. ``seen`` as in ``advance``.
         Raises AliquotError as ``advance`` does: LEASE_ENDED where another process was first.
         """
-        return self._apply(lease, Ended(at, why), on_disk=True, usages=usages)
+
+        def events(now: Lease) -> tuple[Event, ...]:
+            ended = Ended(at, why)
+            open_ = now.state in (LeaseState.PREPARING, LeaseState.HELD)
+            return (ReleaseBegun(at, self._worker(), why), ended) if open_ else (ended,)
+
+        return self._apply(lease, events, on_disk=True, seen=seen, usages=usages)
 
     def set_holder(self, lease: LeaseId, holder: Holder, *, at: int, seen: Lease | None = None) -> Lease:
         """Of a lease in PREPARING or HELD. Raises as ``advance``."""
-        return self._apply(lease, HolderSet(at, holder), on_disk=True, seen=seen)
+        return self._apply(lease, _always(HolderSet(at, holder)), on_disk=True, seen=seen)
 
     def set_expiry(self, lease: LeaseId, expires_at: int | None, *, at: int) -> Lease:
-        return self._apply(lease, ExpirySet(at, expires_at), on_disk=True)
+        return self._apply(lease, _always(ExpirySet(at, expires_at)), on_disk=True)
 
     def set_boot(self, lease: LeaseId, boot_id: str, *, at: int) -> Lease:
         """Its files were made anew in the boot ``boot_id``."""
-        return self._apply(lease, BootSet(at, boot_id), on_disk=True)
+        return self._apply(lease, _always(BootSet(at, boot_id)), on_disk=True)
 
     # ---- look ----
 
@@ -236,7 +246,7 @@ class Book:
     def _apply(
         self,
         lease: LeaseId,
-        event: Event,
+        events_for: Callable[[Lease], tuple[Event, ...]],
         *,
         on_disk: bool,
         seen: Lease | None = None,
@@ -251,11 +261,13 @@ class Book:
             stored = looking_up.stored(self._file, lease)
             if seen is not None and stored.lease != seen:
                 raise StaleDecisionError(lease)
-            try:
-                after, _ = step(stored.lease, event)
-            except IllegalStepError as error:
-                raise IllegalStepError(stored.lease, event, self._story(lease)) from error
-            change = change_of(stored, after, event, usages)
+            after, events = stored.lease, events_for(stored.lease)
+            for event in events:
+                try:
+                    after, _ = step(after, event)
+                except IllegalStepError as error:
+                    raise IllegalStepError(stored.lease, event, self._story(lease)) from error
+            change = change_of(stored, after, events, usages)
             with self._file.transaction(on_disk=on_disk) as db:
                 if write(db, change):
                     return after
@@ -265,6 +277,11 @@ class Book:
             f"{format_moment(event.at)}  {event.what}{f'  {event.detail}' if event.detail else ''}"
             for event in self.events(lease)
         )
+
+
+def _always(event: Event) -> Callable[[Lease], tuple[Event, ...]]:
+    """The same event whatever state the lease is in: ``step`` says whether it is legal."""
+    return lambda _: (event,)
 
 
 def _drafted(draft: LeaseDraft, placed: Placed, worker: ProcessHolder) -> Lease:

@@ -28,20 +28,21 @@ class Change:
     seq: int
     last_event: int
     """The newest event of the lease as it was read: every change writes one."""
-    told: tuple[object, ...]
+    told: tuple[tuple[object, ...], ...]
+    """A line of the story for each event, in their order."""
     statement: str
     values: tuple[object, ...]
     figures: list[tuple[object, ...]]
 
 
-def change_of(stored: StoredLease, after: Lease, event: Event, usages: Sequence[Usage]) -> Change:
-    """The step from ``stored`` to ``after``."""
+def change_of(stored: StoredLease, after: Lease, events: Sequence[Event], usages: Sequence[Usage]) -> Change:
+    """From ``stored`` to ``after``, by ``events``: at least one."""
     changed = changed_values(stored.lease, after)
     assignments = ", ".join(f"{column} = ?" for column in (*changed, "last_event"))
     return Change(
         seq=stored.seq,
         last_event=stored.last_event,
-        told=(event.at, stored.seq, *line_of(event), stored.last_event),
+        told=tuple((event.at, stored.seq, *line_of(event)) for event in events),
         statement=f"UPDATE lease SET {assignments} WHERE seq = ?",
         values=tuple(changed.values()),
         figures=[_usage_values(stored.seq, position, usage) for position, usage in enumerate(usages)],
@@ -80,7 +81,9 @@ def write(db: Connection, change: Change) -> bool:
     found = db.execute("SELECT last_event FROM lease WHERE seq = ?", (change.seq,)).fetchone()
     if found != (change.last_event,):
         return False
-    newest = db.execute(_INSERT_EVENT, change.told).lastrowid
+    newest: int | None = change.last_event
+    for line in change.told:
+        newest = db.execute(_INSERT_EVENT, (*line, newest)).lastrowid
     db.execute(change.statement, (*change.values, newest, change.seq))
     if change.figures:
         db.executemany(_INSERT_USAGE, change.figures)

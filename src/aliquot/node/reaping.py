@@ -22,7 +22,6 @@ from aliquot.model import (
     LeaseId,
     LeaseState,
     Notice,
-    Reason,
     Severity,
 )
 from aliquot.node.cdi import USUAL_FOLDERS, edits_inside, remove_stale_specs, write_spec
@@ -31,7 +30,7 @@ from aliquot.node.paths import Paths
 from aliquot.node.releasing import release_lease, stop_new_work
 from aliquot.node.share_folder import folders_present, make_share_folder, remove_share_folder
 from aliquot.node.taking import driver_of
-from aliquot.node.using import gather, users_of
+from aliquot.node.using import Users, gather, users_of
 
 Tell = Callable[[Notice], None]
 
@@ -67,26 +66,23 @@ def _perform(reaper: _Reaper, found: Due) -> None:
         text = f"lease {lease.id} is kept, perhaps over: {found.why}"
         reaper.tell(Notice("lease-unknown", Severity.WARNING, text, "aliquot doctor"))
         return
-    try:
-        with contextlib.suppress(StaleDecisionError):
-            lease = reaper.book.advance(
-                lease.id, LeaseState.RELEASING, at=time.time_ns(), why=found.why, seen=lease
-            )
-            _release(reaper, lease, found.why)
-    except AliquotError as error:
-        if error.reason is not Reason.LEASE_ENDED:  # another command was first
-            raise
+    with contextlib.suppress(StaleDecisionError):  # then the next command looks again
+        users = users_of(reaper.paths, lease) if found.why == "expired" else None
+        if users:
+            _expire(reaper, lease, users)
+        else:
+            release_lease(reaper.paths, reaper.book, lease, why=found.why, seen=lease)
 
 
-def _release(reaper: _Reaper, lease: Lease, why: str) -> None:
-    if why == "expired" and (users := users_of(reaper.paths, lease)):
-        # Its time is over and its programs run on: they keep what they have and get no more.
-        # It ends when they do: the next command judges it again.
-        stop_new_work(reaper.paths, lease, _gpus(reaper.paths))
-        text = f"lease {lease.id} has expired and gives no more memory; {users} still use it"
-        reaper.tell(Notice("lease-expired", Severity.WARNING, text, f"aliquot release --force {lease.id}"))
-        return
-    release_lease(reaper.paths, reaper.book, lease, why=why)
+def _expire(reaper: _Reaper, lease: Lease, users: Users) -> None:
+    """Its time is over and its programs run on: they keep what they have and get no more.
+
+    It ends when they do; the next command judges it again.
+    """
+    stop_new_work(reaper.paths, lease, _gpus(reaper.paths))
+    reaper.book.advance(lease.id, LeaseState.RELEASING, at=time.time_ns(), why="expired", seen=lease)
+    text = f"lease {lease.id} has expired and gives no more memory; in use by {users}"
+    reaper.tell(Notice("lease-expired", Severity.WARNING, text, f"aliquot release --force {lease.id}"))
 
 
 def _remove_orphans(reaper: _Reaper, folders: tuple[LeaseId, ...], live: list[Lease]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from aliquot.enforcement import read_ledger, write_limits
 from aliquot.lease import Book
 from aliquot.metering import settle
-from aliquot.model import AliquotError, Bytes, Gpu, GpuUuid, Lease, LeaseState, Reason, Usage
+from aliquot.model import AliquotError, Bytes, Gpu, GpuUuid, Lease, Reason, Usage
 from aliquot.node.cdi import remove_specs
 from aliquot.node.paths import Paths
 from aliquot.node.share_folder import ledger_file, limits_file, remove_share_folder
@@ -22,18 +22,20 @@ def stop_new_work(paths: Paths, lease: Lease, gpus: Mapping[GpuUuid, Gpu]) -> No
         write_limits(limits, lease=replace(lease, shares=nothing), gpus=gpus)
 
 
-def release_lease(paths: Paths, book: Book, lease: Lease, *, why: str) -> tuple[Usage, ...]:
+def release_lease(
+    paths: Paths, book: Book, lease: Lease, *, why: str, seen: Lease | None = None
+) -> tuple[Usage, ...]:
     """Of a lease that nobody uses any more. Done again after a kill, it finishes the rest.
+
+    ``seen``: the lease that this was seen of; StaleDecisionError where it changed since.
 
     The files go last: a kill before that leaves a folder without a lease, which the next
     command removes; a kill after would have left a lease without its figures.
     """
     try:
-        if lease.state is not LeaseState.RELEASING:
-            lease = book.advance(lease.id, LeaseState.RELEASING, at=time.time_ns(), why=why)
         now = time.time_ns()
         usages = settle(lease, read_ledger(ledger_file(paths, lease.id), devices=len(lease.shares)), at=now)
-        book.end(lease.id, at=now, why=why, usages=usages)
+        book.end(lease.id, at=now, why=why, usages=usages, seen=seen)
     except AliquotError as error:
         if error.reason is not Reason.LEASE_ENDED:
             raise

@@ -18,7 +18,6 @@ from aliquot.model import (
     Holder,
     Isolation,
     Lease,
-    LeaseState,
     Notice,
     Placed,
     PlacementPolicy,
@@ -164,7 +163,6 @@ def prepare(
 
 def undo(paths: Paths, book: Book, lease: Lease) -> None:
     """End a lease whose program never started."""
-    book.advance(lease.id, LeaseState.RELEASING, at=time.time_ns())
     book.end(lease.id, at=time.time_ns(), why="failed", usages=())
     remove_specs(paths, lease.id)
     remove_share_folder(paths, lease.id)

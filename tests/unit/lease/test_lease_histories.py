@@ -187,7 +187,7 @@ class Histories(RuleBasedStateMachine):
     def end(self, lease: LeaseId) -> None:
         before, at = self.model[lease], self.now()
         usages = [Usage(lease, share.gpu, at, share.memory, share.compute) for share in before.shares]
-        if before.state is LeaseState.RELEASING:
+        if before.state.live:  # also at once from PREPARING and HELD
             self.book.end(lease, at=at, why="released", usages=usages)
             ended = replace(before, state=LeaseState.ENDED, ended_at=at, end_why="released", worker=None)
             self.model[lease] = ended

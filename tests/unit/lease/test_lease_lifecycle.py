@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from aliquot.lease import Book, Command, IllegalStepError, step
+from aliquot.lease import Book, Command, IllegalStepError, StaleDecisionError, step
 from aliquot.lease.lifecycle import BootSet, Ended, Event, ExpirySet, Held, HolderSet, ReleaseBegun
 from aliquot.model import (
     GpuUuid,
@@ -114,7 +114,27 @@ def test_an_illegal_step_in_the_book_tells_the_story_and_changes_nothing(
     lease = reserve(book)
     book.advance(lease.id, LeaseState.HELD, at=2_000)
     with pytest.raises(IllegalStepError) as refused:
-        book.end(lease.id, at=3_000, why="released", usages=())
+        book.advance(lease.id, LeaseState.HELD, at=3_000)
     assert [line.split()[1] for line in refused.value.facts] == ["preparing", "held"]
     assert book.find(lease.id).state is LeaseState.HELD
     assert [event.what for event in book.events(lease.id)] == ["preparing", "held"]
+
+
+def test_an_end_at_once_passes_through_releasing_in_one_commit(
+    book: Book, reserve: Callable[..., Lease]
+) -> None:
+    lease = reserve(book)
+    held = book.advance(lease.id, LeaseState.HELD, at=2_000)
+    ended = book.end(lease.id, at=3_000, why="holder gone", usages=(), seen=held)
+    assert (ended.state, ended.ended_at, ended.end_why) == (LeaseState.ENDED, 3_000, "holder gone")
+    assert [event.what for event in book.events(lease.id)] == ["preparing", "held", "releasing", "ended"]
+    with pytest.raises(IllegalStepError):
+        book.end(lease.id, at=4_000, why="again", usages=())
+
+
+def test_an_end_that_rests_on_an_old_look_is_refused(book: Book, reserve: Callable[..., Lease]) -> None:
+    seen = reserve(book)
+    book.advance(seen.id, LeaseState.HELD, at=2_000)
+    with pytest.raises(StaleDecisionError):
+        book.end(seen.id, at=3_000, why="holder gone", usages=(), seen=seen)
+    assert book.find(seen.id).state is LeaseState.HELD
