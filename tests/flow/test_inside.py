@@ -92,10 +92,11 @@ def test_no_variable_of_the_tenant_changes_its_limit(gpu_box: Box) -> None:
     assert devices(inside(gpu_box, script)) == f"1 {1 << 30}"
 
 
-def test_without_its_limits_a_program_gets_nothing_and_one_sentence(gpu_box: Box) -> None:
+def test_with_broken_limits_a_program_gets_nothing_and_one_sentence(gpu_box: Box) -> None:
     lease = gpu_box.aliquot("lease", "--gpu", "1GiB", "-o", "name").stdout.strip()
     limits = gpu_box.runtime / "shares" / lease / "limits"
     limits.unlink()
+    limits.write_bytes(b"nonsense")
     done = gpu_box.aliquot("run", "-q", "--lease", lease, "--", sys.executable, str(TENANT), input="see\n")
     assert "limits" in done.stdout
     assert '"error"' in done.stdout

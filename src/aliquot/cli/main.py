@@ -5,15 +5,18 @@ prompt or a script may call ``aliquot --version`` often (``bench/cli.py`` holds 
 """
 
 import sys
-from typing import NoReturn
 
 from aliquot import __version__
+
+TYPE_CHECKING = False  # importing `typing` to know that takes 5 ms
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C: 128 and SIGINT, as shells have it."""
 
 
-def main() -> NoReturn:
+def main() -> "NoReturn":
     """Run the command line in ``sys.argv`` and exit; see ``aliquot.model.Reason`` for the codes."""
     arguments = sys.argv[1:]
     try:
@@ -39,7 +42,7 @@ def _print_version() -> int:
     return 0
 
 
-def _leave(code: int) -> NoReturn:
+def _leave(code: int) -> "NoReturn":
     """Exit with ``code``, whatever became of the pipes.
 
     The interpreter flushes both streams once more at its end, and would print a traceback

@@ -54,21 +54,21 @@ def processes_carrying(leases: Iterable[LeaseId]) -> dict[LeaseId, tuple[int, ..
     a program that clears its environment is not: the ledger's slot locks catch that one.
     Processes whose environment we may not read (another user's) are left out as well.
     """
-    wanted = {f"{VARIABLE}={lease}".encode(): lease for lease in leases}
+    # The variable can be unset and the library path kept: such a program loads the governor
+    # later, and its folder must be there, or it would fall through to the system's libcuda.
+    wanted = {lease: (f"{VARIABLE}={lease}\0".encode(), f"/shares/{lease}/lib".encode()) for lease in leases}
     if not wanted:
         return {}
     found: dict[LeaseId, list[int]] = {}
-    marker = f"{VARIABLE}=".encode()
     with os.scandir("/proc") as entries:
         pids = [int(entry.name) for entry in entries if entry.name.isdigit()]
     for pid in sorted(pids):
         environment = b""
         with contextlib.suppress(OSError):
             environment = Path(f"/proc/{pid}/environ").read_bytes()
-        if marker not in environment:
-            continue
-        for lease in {wanted[item] for item in environment.split(b"\0") if item in wanted}:
-            found.setdefault(lease, []).append(pid)
+        for lease, marks in wanted.items():
+            if any(mark in environment for mark in marks):
+                found.setdefault(lease, []).append(pid)
     return {lease: tuple(pids) for lease, pids in found.items()}
 
 

@@ -33,6 +33,8 @@ def leases(file: BookFile, *, live: bool | None, since: int | None) -> tuple[Lea
 
 
 def find(file: BookFile, text: str) -> Lease:
+    if not text.isprintable():  # an argument that is no text: no name has it, and SQLite takes none
+        raise not_found(text.encode(errors="backslashreplace").decode())
     exact = _select(file, "lease.id = ?1 OR (lease.name = ?1 AND lease.ended_at IS NULL)", text)
     if exact:
         return next((lease for lease in exact if lease.id == text), exact[0])

@@ -97,7 +97,7 @@ def _book(paths: Paths) -> Check:
         return Check("book", False, error.message, _first(error))
     if faults:
         return Check("book", False, f"{paths.book}: {faults[0]}", f"cp -a {paths.book} /a/safe/place/")
-    return Check("book", True, f"{paths.book}, {live} live leases")
+    return Check("book", True, f"{paths.book}, {live} live lease{'' if live == 1 else 's'}")
 
 
 def _engines() -> Iterator[Check]:

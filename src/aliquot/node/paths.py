@@ -40,8 +40,23 @@ def paths_of(environ: Mapping[str, str], *, uid: int) -> Paths:
     runtime = environ.get("ALIQUOT_RUNTIME_DIR")
     return Paths(
         state=Path(state).absolute() if state else _default_state(environ, uid),
-        runtime=Path(runtime).absolute() if runtime else _default_runtime(environ, uid),
+        runtime=_loadable(Path(runtime).absolute() if runtime else _default_runtime(environ, uid)),
     )
+
+
+def _loadable(runtime: Path) -> Path:
+    """Refuse a path that a library path cannot hold.
+
+    ld.so ends an entry at ``:`` and ``;`` and replaces ``$LIB``: the governor would not be found,
+    and the program would run on the system's libcuda, without a limit.
+    """
+    if any(character in str(runtime) for character in ":;$\n"):
+        raise AliquotError(
+            Reason.FILES_UNWRITABLE,
+            f"{str(runtime)!r} cannot be the runtime folder: a library path cannot hold `:`, `;` or `$`",
+            next=[("export ALIQUOT_RUNTIME_DIR=/another/folder", "is where shares' files will lie")],
+        )
+    return runtime
 
 
 def _default_state(environ: Mapping[str, str], uid: int) -> Path:

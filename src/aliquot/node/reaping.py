@@ -28,7 +28,12 @@ from aliquot.node.cdi import USUAL_FOLDERS, edits_inside, remove_stale_specs, wr
 from aliquot.node.looking import boot_id, look_here
 from aliquot.node.paths import Paths
 from aliquot.node.releasing import release_lease, stop_new_work
-from aliquot.node.share_folder import folders_present, make_share_folder, remove_share_folder
+from aliquot.node.share_folder import (
+    folders_present,
+    make_share_folder,
+    missing_files,
+    remove_share_folder,
+)
 from aliquot.node.taking import driver_of
 from aliquot.node.using import Users, gather, users_of
 
@@ -52,12 +57,14 @@ def reap(paths: Paths, book: Book, *, tell: Tell, only: LeaseId | None = None) -
     # is seen here and has no lease below was left behind.
     folders = folders_present(paths) if only is None else ()
     live = [lease for lease in book.leases(live=True) if only in (None, lease.id)]
-    if live:
-        for found in due(live, gather(paths, live), time.time_ns()):
-            _perform(reaper, found)
+    over = due(live, gather(paths, live), time.time_ns()) if live else ()
+    for found in over:
+        _perform(reaper, found)
+    if over:
+        live = [lease for lease in book.leases(live=True) if only in (None, lease.id)]
     if only is None:
         _remove_orphans(reaper, folders, live)
-        _remake(reaper, [lease for lease in live if lease.id not in folders])
+        _remake(reaper, [lease for lease in live if lease.id not in folders or missing_files(paths, lease)])
 
 
 def _perform(reaper: _Reaper, found: Due) -> None:
@@ -103,7 +110,13 @@ def _remake(reaper: _Reaper, leases: list[Lease]) -> None:
     """
     now = boot_id()
     for lease in leases:
-        if lease.state is not LeaseState.HELD or now is None or lease.boot_id == now:
+        if lease.state is not LeaseState.HELD or now is None:
+            continue
+        # In the same boot (a cleaner of /tmp, a logout) only where nobody runs in it: who does
+        # counts in the old ledger, and beside a new one the share could be exceeded.
+        if lease.boot_id == now and not _is_idle(reaper.paths, lease):
+            text = f"files of lease {lease.id} are gone while it is in use: it takes no new work"
+            reaper.tell(Notice("share-files", Severity.ERROR, text, f"aliquot release --force {lease.id}"))
             continue
         gpus = _gpus(reaper.paths)
         try:
@@ -115,6 +128,11 @@ def _remake(reaper: _Reaper, leases: list[Lease]) -> None:
         except AliquotError as error:
             text = f"the files of lease {lease.id} could not be made again: {error.message}"
             reaper.tell(Notice("lease-not-remade", Severity.WARNING, text, f"aliquot release {lease.id}"))
+
+
+def _is_idle(paths: Paths, lease: Lease) -> bool:
+    users = users_of(paths, lease)
+    return not (users.pids or users.elsewhere)
 
 
 def _remake_spec(paths: Paths, lease: Lease, gpus: Mapping[GpuUuid, Gpu], driver: DriverFiles | None) -> None:

@@ -40,7 +40,7 @@ from aliquot.model import (
 )
 from aliquot.node.cdi import edits_inside, write_spec
 from aliquot.node.paths import Paths
-from aliquot.node.share_folder import folder_of
+from aliquot.node.share_folder import folder_of, refuse_without_governor
 from aliquot.node.supervising import WaitingChild, fork_waiting
 from aliquot.node.taking import Terms, driver_of, prepare, reserve
 
@@ -89,7 +89,7 @@ def run_order(paths: Paths, book: Book, snapshot: Snapshot, order: Order, plan: 
         holder=plan.holder(os.getpid()),
         placement=order.placement,
         name=order.name,
-        command=shlex.join(order.command),
+        command=_in_text(shlex.join(order.command)),
         container=plan.container,
     )
     lease = reserve(book, snapshot, terms)
@@ -112,10 +112,17 @@ def run_order(paths: Paths, book: Book, snapshot: Snapshot, order: Order, plan: 
     return lease, child.go()
 
 
+def _in_text(command: str) -> str:
+    """For the book: file names may be bytes that are no text."""
+    return command.encode(errors="backslashreplace").decode()
+
+
 def process_plan(paths: Paths, snapshot: Snapshot, order: Order) -> Plan:
     gpus = _by_uuid(snapshot)
 
     def start(lease: Lease) -> WaitingChild:
+        if lease.governed:
+            refuse_without_governor(paths, lease)
         edits = process_edits(lease, folder=folder_of(paths, lease.id), driver=driver_of(paths, lease, gpus))
         return fork_waiting(order.command, child_environment(edits, os.environ))
 

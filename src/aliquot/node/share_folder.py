@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aliquot.enforcement import create_ledger, governor_folder, write_limits
 from aliquot.injection import ShareFolder
-from aliquot.model import DriverFiles, Gpu, GpuUuid, Lease, LeaseId
+from aliquot.model import AliquotError, DriverFiles, Gpu, GpuUuid, Lease, LeaseId, Reason
 from aliquot.node.libraries import ensure_copied
 from aliquot.node.paths import Paths, make_folder, unwritable
 
@@ -95,6 +95,31 @@ def remove_share_folder(paths: Paths, lease: LeaseId) -> None:
     """Remove it if it is there. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(paths.share(lease))
+
+
+def missing_files(paths: Paths, lease: Lease) -> tuple[Path, ...]:
+    """Of the files that a governed tenant cannot do without, those that are not there."""
+    root = paths.share(lease.id)
+    needed = (root / "limits", root / "private" / "ledger", root / "lib" / "libcuda.so.1")
+    return tuple(path for path in needed if not path.exists()) if lease.governed else ()
+
+
+def refuse_without_governor(paths: Paths, lease: Lease) -> None:
+    """The last look before a program starts: without them it would find the system's libcuda.
+
+    Raises AliquotError(GOVERNOR_MISSING).
+    """
+    missing = missing_files(paths, lease)
+    if missing:
+        raise AliquotError(
+            Reason.GOVERNOR_MISSING,
+            f"{missing[0]} of lease {lease.id} is not there, so nothing would hold its programs",
+            facts=["something removed it: a cleaner of /tmp, or a logout that took the runtime folder"],
+            next=[
+                (f"aliquot release --force {lease.id}", "ends the lease and its programs"),
+                (f"aliquot lease --gpu {lease.ask}", "takes a new one"),
+            ],
+        )
 
 
 def folders_present(paths: Paths) -> tuple[LeaseId, ...]:

@@ -108,7 +108,11 @@ def _wait(pid: int) -> int:
 
 
 def _reap(pid: int) -> int | None:
-    """The child's exit code, or None while it lives. When it stops, so do we (job control)."""
+    """The child's exit code, or None while it lives.
+
+    When Ctrl-Z stops it, so do we (job control), and ``fg`` wakes us both. Stopped by anything
+    else we wait on: who stopped the child alone will continue the child alone.
+    """
     while True:
         try:
             found, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
@@ -117,6 +121,21 @@ def _reap(pid: int) -> int | None:
         if found == 0:
             return None
         if os.WIFSTOPPED(status):
-            os.kill(os.getpid(), signal.SIGSTOP)
+            if os.WSTOPSIG(status) == signal.SIGTSTP and _in_the_foreground():
+                os.kill(os.getpid(), signal.SIGSTOP)
             continue
         return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def _in_the_foreground() -> bool:
+    """Whether the terminal's keys go to our process group."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

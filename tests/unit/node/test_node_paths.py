@@ -62,3 +62,11 @@ def test_a_link_in_its_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     with pytest.raises(AliquotError, match="no link"):
         make_folder(tmp_path / "link", 0o711)
+
+
+@pytest.mark.parametrize("name", ["a:b", "a;b", "$LIB", "a\nb"])
+def test_a_runtime_folder_that_no_library_path_can_hold_is_refused(name: str) -> None:
+    """The governor would not be found there, and the program would run without a limit."""
+    for variable in ("ALIQUOT_RUNTIME_DIR",):
+        with pytest.raises(AliquotError, match="library path"):
+            paths_of({variable: f"/run/{name}", "HOME": "/root"}, uid=0)

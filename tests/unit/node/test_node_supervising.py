@@ -98,3 +98,17 @@ def test_a_signal_sent_to_us_reaches_the_child(name: str) -> None:
     process.send_signal(getattr(signal, f"SIG{name}"))
     out, _ = process.communicate(timeout=20)
     assert (out, process.returncode) == ("got\n", 3)
+
+
+def test_a_child_stopped_by_somebody_else_is_waited_for() -> None:
+    """Only Ctrl-Z stops us with it: who stops the child alone continues the child alone."""
+    script = "echo $$; read -r _; exit 5"
+    process = subprocess.Popen(
+        [sys.executable, "-c", _FORWARD, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    for number in (signal.SIGSTOP, signal.SIGCONT, signal.SIGTSTP, signal.SIGCONT):
+        os.kill(child, number)
+    process.communicate("\n", timeout=20)
+    assert process.returncode == 5

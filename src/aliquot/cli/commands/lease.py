@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aliquot.cli.completions import ShellFile
 from aliquot.cli.machines import this_machine
 from aliquot.cli.options import Duration, ask_options, asked, form_option, lease_name, placement_option
 from aliquot.cli.program import command as declare
@@ -25,7 +26,13 @@ if TYPE_CHECKING:
     ],
 )
 @click.option("--gpu", "spec", metavar="SPEC", help="[COUNT x] [MODEL :] AMOUNT [@ COMPUTE].")
-@click.option("-f", "file", metavar="FILE", help="An Ask as `aliquot plan -o yaml` prints it; - is stdin.")
+@click.option(
+    "-f",
+    "file",
+    type=ShellFile(),
+    metavar="FILE",
+    help="An Ask as `aliquot plan -o yaml` prints it; - is stdin.",
+)
 @click.option("--for", "span", type=Duration(), metavar="SPAN", help="Ends by itself: 90m, 2h, 7d.")
 @click.option("--name", metavar="NAME", callback=lease_name, help="A name for the lease.")
 @ask_options
