@@ -58,7 +58,7 @@ static uint64_t sum(unsigned device)
 {
     uint64_t total = 0;
     for (unsigned slot = 0, slots = slots_in_use(); slot < slots; slot++)
-        total = add_capped(total, load(&share.ledger->slots[slot].used[device]));
+        total = add_capped(total, slots_used(slot, device));
     return total;
 }
 
@@ -146,10 +146,11 @@ uint64_t ledger_used(unsigned device)
     uint64_t total = 0;
     pthread_mutex_lock(&turn);
     for (unsigned slot = 0, slots = slots_in_use(); slot < slots; slot++) {
-        uint64_t used = load(&share.ledger->slots[slot].used[device]);
+        uint64_t used = slots_used(slot, device);
         if (used != 0 && slots_alive(slot))
             total = add_capped(total, used);
     }
+    slots_asked();
     pthread_mutex_unlock(&turn);
     return total;
 }
@@ -161,13 +162,14 @@ unsigned ledger_processes(unsigned device, struct ledger_process *out, unsigned 
     pthread_mutex_lock(&turn);
     for (unsigned slot = 0, slots = slots_in_use(); slot < slots; slot++) {
         const aliquot_slot *entry = &share.ledger->slots[slot];
-        uint64_t pid = load(&entry->pid), used = load(&entry->used[device]);
+        uint64_t pid = load(&entry->pid), used = slots_used(slot, device);
         if (pid == 0 || pid > INT32_MAX || used == 0 || load(&entry->pid_namespace) != here || !slots_alive(slot))
             continue;
         if (count < room)
             out[count] = (struct ledger_process){(pid_t)pid, used};
         count++;
     }
+    slots_asked();
     pthread_mutex_unlock(&turn);
     return count;
 }

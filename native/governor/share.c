@@ -84,14 +84,17 @@ static int open_file(const char *path, bool writable)
     return open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
+bool share_is_ledger(int descriptor)
+{
+    struct stat status;
+    return fstat(descriptor, &status) == 0 && status.st_dev == share.ledger_device &&
+           status.st_ino == share.ledger_inode;
+}
+
 int share_open_ledger(bool writable)
 {
     int descriptor = open_file(share.ledger_path, writable);
-    struct stat status;
-    if (descriptor < 0)
-        return -1;
-    if (fstat(descriptor, &status) == 0 && status.st_dev == share.ledger_device &&
-        status.st_ino == share.ledger_inode)
+    if (descriptor < 0 || share_is_ledger(descriptor))
         return descriptor;
     close(descriptor);
     errno = ESTALE;

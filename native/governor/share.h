@@ -39,6 +39,8 @@ bool share_open(const char *soname, bool writable);
 
 /* The ledger once more, as a description of its own for locks; -1 with errno where it cannot be. */
 int share_open_ledger(bool writable);
+/* Whether that number is (still) the ledger: the numbers are the program's, to close and reuse. */
+bool share_is_ledger(int descriptor);
 
 /* Live values of `device` (< share.devices): a change of the limits file is seen at once. */
 uint64_t share_memory_limit(unsigned device);

@@ -2,54 +2,49 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "locks.h"
 #include "refusal.h"
 #include "share.h"
 #include "words.h"
 
-#define NO_OWN_SLOT (-1)
+/* What is this process's own, apart from the file that every process of the share may write. In
+ * pages that a child finds empty, also one made without fork()'s handlers. */
+struct own {
+    unsigned claimed; /* the slot, plus one; 0 none */
+    uint64_t held[ALIQUOT_DEVICES_MAX];
+};
 
-static int own = NO_OWN_SLOT;
-static int descriptor = -1;
-static bool may_write;
+static struct own nobody;
+static struct own *own = &nobody;
+/* The file's own count may be made smaller; what was seen once is looked at for ever. */
+static unsigned seen_in_use;
+
+static bool is_own(unsigned slot)
+{
+    return own->claimed == slot + 1;
+}
 
 unsigned slots_in_use(void)
 {
     uint32_t high = __atomic_load_n(&share.ledger->high_water, __ATOMIC_SEQ_CST);
-    return high < ALIQUOT_SLOTS_MAX ? high : ALIQUOT_SLOTS_MAX;
-}
-
-/* ---- locks: who is alive ---- */
-
-static struct flock lock_of(unsigned slot, short type)
-{
-    return (struct flock){
-        .l_type = type,
-        .l_whence = SEEK_SET,
-        .l_start = (off_t)(offsetof(aliquot_ledger, slots) + slot * sizeof(aliquot_slot)),
-        .l_len = 1,
-    };
-}
-
-static bool take_lock(unsigned slot)
-{
-    struct flock lock = lock_of(slot, F_WRLCK);
-    return fcntl(descriptor, F_OFD_SETLK, &lock) == 0;
-}
-
-static void drop_lock(unsigned slot)
-{
-    struct flock lock = lock_of(slot, F_UNLCK);
-    fcntl(descriptor, F_OFD_SETLK, &lock);
+    unsigned now = high < ALIQUOT_SLOTS_MAX ? high : ALIQUOT_SLOTS_MAX;
+    if (now > seen_in_use)
+        seen_in_use = now;
+    return seen_in_use;
 }
 
 bool slots_alive(unsigned slot)
 {
-    struct flock lock = lock_of(slot, F_WRLCK);
-    return (int)slot == own || fcntl(descriptor, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+    return is_own(slot) || locks_taken(slot);
+}
+
+void slots_asked(void)
+{
+    locks_end();
 }
 
 /* ---- one slot ---- */
@@ -63,12 +58,20 @@ static void settle(aliquot_slot *slot, unsigned device, uint64_t now)
     store(&slot->changed[device], now);
 }
 
+uint64_t slots_used(unsigned slot, unsigned device)
+{
+    return is_own(slot) ? own->held[device] : load(&share.ledger->slots[slot].used[device]);
+}
+
 void slots_change_own(unsigned device, uint64_t more, uint64_t less)
 {
-    aliquot_slot *slot = &share.ledger->slots[own];
+    uint64_t used = add_capped(own->held[device], more);
+    own->held[device] = used > less ? used - less : 0;
+    if (!locks_kept(own->claimed - 1))
+        return; /* the slot may be another's by now; the next claim publishes what is held */
+    aliquot_slot *slot = &share.ledger->slots[own->claimed - 1];
     settle(slot, device, now_ns());
-    uint64_t used = add_capped(load(&slot->used[device]), more);
-    store(&slot->used[device], used > less ? used - less : 0);
+    store(&slot->used[device], own->held[device]);
 }
 
 /* Clear a slot whose lock we hold and whose process is gone. Each integral leaves the slot before
@@ -99,10 +102,11 @@ static bool is_occupied(unsigned index)
 void slots_reap(void)
 {
     for (unsigned slot = 0, slots = slots_in_use(); slot < slots; slot++)
-        if ((int)slot != own && is_occupied(slot) && take_lock(slot)) {
+        if (!is_own(slot) && is_occupied(slot) && locks_take(slot) == LOCK_MINE) {
             retire(slot);
-            drop_lock(slot);
+            locks_drop(slot);
         }
+    locks_end();
 }
 
 /* ---- the own slot ---- */
@@ -141,6 +145,8 @@ static void raise_high_water(unsigned slots)
     while (seen < slots && !__atomic_compare_exchange_n(&share.ledger->high_water, &seen, slots, false,
                                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         ;
+    if (seen_in_use < slots)
+        seen_in_use = slots;
 }
 
 static bool refuse(const char *what, const char *reason)
@@ -150,48 +156,65 @@ static bool refuse(const char *what, const char *reason)
     return false;
 }
 
+/* The slot is ours: whatever it says is of a process that is gone, and we may hold bytes already
+ * where our slot before was lost. */
+static void move_in(unsigned index)
+{
+    aliquot_slot *slot = &share.ledger->slots[index];
+    retire(index);
+    store(&slot->start_time, own_start_time());
+    store(&slot->pid_namespace, slots_pid_namespace());
+    for (unsigned device = 0; device < share.devices; device++)
+        store(&slot->used[device], own->held[device]);
+    raise_high_water(index + 1);
+    own->claimed = index + 1;
+    store(&slot->pid, (uint64_t)getpid());
+}
+
 bool slots_claim(void)
 {
-    if (own != NO_OWN_SLOT)
+    if (own->claimed != 0 && locks_kept(own->claimed - 1))
         return true;
-    if (descriptor < 0 && (descriptor = share_open_ledger(may_write)) < 0)
-        return refuse("cannot be opened", refusal_errno());
     for (unsigned index = 0; index < ALIQUOT_SLOTS_MAX; index++) {
-        if (!take_lock(index)) {
-            if (errno != EAGAIN && errno != EACCES)
-                return refuse("cannot be locked", refusal_errno());
-            continue;
+        enum lock answer = locks_take(index);
+        if (answer == LOCK_MINE)
+            answer = locks_keep(index);
+        if (answer == LOCK_MINE) {
+            move_in(index);
+            return true;
         }
-        aliquot_slot *slot = &share.ledger->slots[index];
-        retire(index);
-        store(&slot->start_time, own_start_time());
-        store(&slot->pid_namespace, slots_pid_namespace());
-        raise_high_water(index + 1);
-        own = (int)index;
-        store(&slot->pid, (uint64_t)getpid());
-        return true;
+        if (answer == LOCK_FAILED) {
+            refuse("cannot be opened and locked", refusal_errno());
+            locks_end();
+            return false;
+        }
     }
+    locks_end();
     return refuse("has no free slot", "256 processes use the share already");
 }
 
 bool slots_claimed(void)
 {
-    return own != NO_OWN_SLOT;
+    return own->claimed != 0;
 }
 
-/* The inherited description would keep the parent's slot alive after the parent; the child takes
- * a slot of its own when it first needs one. */
+/* The child takes a slot of its own when it first needs one. */
 void slots_forget(void)
 {
-    own = NO_OWN_SLOT;
-    if (descriptor >= 0)
-        close(descriptor);
-    descriptor = -1;
+    *own = (struct own){0};
+    locks_forget();
 }
 
 bool slots_open(bool writable)
 {
-    may_write = writable;
-    descriptor = share_open_ledger(writable);
-    return descriptor >= 0 || refuse("cannot be opened", refusal_errno());
+    if (!locks_open(writable))
+        return refuse("cannot be opened", refusal_errno());
+    if (!writable)
+        return true; /* looks on, and never owns a slot */
+    void *page = mmap(NULL, sizeof *own, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return refuse("cannot be kept track of", refusal_errno());
+    madvise(page, sizeof *own, MADV_WIPEONFORK); /* where that fails, slots_forget() still does it */
+    own = page;
+    return true;
 }

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Open the ledger's file for locks. False: refused. */
+/* Whether the ledger's file can be opened for locks. False: refused. */
 bool slots_open(bool writable);
 
 /* Make sure this process has a slot. False: refused, all are taken or the file cannot be locked. */
@@ -18,10 +18,14 @@ void slots_forget(void);
 
 /* How many slots there are to look at. */
 unsigned slots_in_use(void);
-/* Where the kernel does not say, alive: bytes are then counted too long, never too short. */
+/* Bytes of `slot`; of the own one as this process knows them, whatever the file says. */
+uint64_t slots_used(unsigned slot, unsigned device);
+/* Where the kernel does not say, alive: bytes are then counted too long, never too short. Holds
+ * the ledger open until slots_asked(). */
 bool slots_alive(unsigned slot);
+void slots_asked(void);
 
-/* Change the own slot's bytes, bringing their integral up to now. */
+/* Change the own bytes, bringing their integral up to now. */
 void slots_change_own(unsigned device, uint64_t more, uint64_t less);
 
 /* Clear every slot whose process is gone. */
