@@ -19,25 +19,26 @@ static int zero_by_writing(int file, off_t offset) {
     return 0;
 }
 
-void sg_arena_discard(const sg_device *device, uint32_t first, uint32_t count) {
+void sg_arena_discard(sg_device *device, uint32_t first, uint32_t count) {
+    int arena = sg_arena_file(device);
     off_t offset = (off_t)first << SG_CHUNK_SHIFT;
     off_t length = (off_t)count << SG_CHUNK_SHIFT;
-    if (fallocate(device->arena_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length) == 0)
+    if (fallocate(arena, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length) == 0)
         return;
     /* A file system without holes: the next owner must still not read what the last one wrote. */
     for (uint32_t i = 0; i < count; i++)
-        (void)zero_by_writing(device->arena_file, offset + ((off_t)i << SG_CHUNK_SHIFT));
+        (void)zero_by_writing(arena, offset + ((off_t)i << SG_CHUNK_SHIFT));
 }
 
 int sg_chunk_commit(sg_device *device, uint32_t chunk) {
     off_t offset = (off_t)chunk << SG_CHUNK_SHIFT;
-    int result;
+    int result, arena = sg_arena_file(device);
     do
-        result = fallocate(device->arena_file, 0, offset, (off_t)SG_CHUNK_BYTES);
+        result = fallocate(arena, 0, offset, (off_t)SG_CHUNK_BYTES);
     while (result != 0 && errno == EINTR);
     if (result == 0)
         return 0;
-    return errno == EOPNOTSUPP ? zero_by_writing(device->arena_file, offset) : -ENOMEM;
+    return errno == EOPNOTSUPP ? zero_by_writing(arena, offset) : -ENOMEM;
 }
 
 static size_t collect_free(const sg_device *device, uint32_t *chunks, size_t count) {
@@ -53,7 +54,7 @@ int sg_chunks_take(sg_device *device, uint32_t *chunks, size_t count) {
     sg_state *state = device->state;
     if (device->slot == SG_NO_SLOT)
         return -EBADF;
-    int error = sg_metadata_lock(device);
+    int error = sg_metadata_lock(device, SG_TENANT_PATIENCE_NS);
     if (error != 0)
         return error;
     if (collect_free(device, chunks, count) < count) {
@@ -82,9 +83,12 @@ void sg_chunks_give(sg_device *device, const uint32_t *chunks, size_t count) {
 }
 
 uint64_t sg_used_bytes(sg_device *device) {
+    bool dead[SG_MAXIMUM_PROCESSES];
     uint64_t used = 0;
-    sg_repair_if_needed(device);
-    for (uint32_t i = 0; i < device->chunk_count; i++)
-        used += atomic_load_explicit(&device->state->owners[i], memory_order_relaxed) != 0;
+    sg_find_dead(device, dead);
+    for (uint32_t i = 0; i < device->chunk_count; i++) {
+        uint16_t owner = atomic_load_explicit(&device->state->owners[i], memory_order_relaxed);
+        used += owner != 0 && (owner > SG_MAXIMUM_PROCESSES || !dead[owner - 1]);
+    }
     return used * SG_CHUNK_BYTES;
 }

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* The version of the driver API that both libraries say they have: the newest of native/cuda/cuda.tsv.
  * An older one would make NVRTC and nvJitLink of a newer toolkit warn that their code may not load. */
@@ -28,6 +29,11 @@
 #define SG_MAXIMUM_DEVICES 64
 #define SG_MAXIMUM_PROCESSES 256
 #define SG_NO_SLOT (-1)
+
+/* How long to wait for what others hold. Who only looks gives up soon and says what can be seen anyway;
+ * a program that wants memory waits longer than any repair takes, and then gets an error. */
+#define SG_READER_PATIENCE_NS UINT64_C(250000000)
+#define SG_TENANT_PATIENCE_NS UINT64_C(5000000000)
 
 /* The `device` file. Bytes, kHz and mW; 0 where the file has no such key. */
 typedef struct {
@@ -48,17 +54,35 @@ typedef struct {
 
 typedef struct sg_state sg_state;
 
+/* A descriptor, and which file it was opened as: see files.c. */
+typedef struct {
+    int number; /* -1: not open */
+    dev_t device;
+    ino_t inode;
+} sg_file;
+#define SG_NO_FILE ((sg_file){.number = -1})
+
+/* A turn that was waited for and passed by: it is not waited for again. */
+typedef struct {
+    uint64_t running_since_ns; /* of the kernel that held the device too long; 0: none */
+    uint64_t next_in_line; /* who stood first in line and did not move; 0: none */
+} sg_passed;
+
 /* One device, opened by this process. */
 typedef struct {
     sg_facts facts;
     char folder[4096];
-    int state_file; /* -1 until sg_state_open */
-    int arena_file;
+    sg_file state_file, arena_file; /* for sg_state_file and sg_arena_file, which look before they trust */
+    bool state_reopened; /* `state` is mapped through an earlier open file, which holds our slot's lock */
     sg_state *state;
     size_t state_bytes;
     uint32_t chunk_count; /* from the facts: the number in the shared file is not to be trusted */
     int slot; /* ours, or SG_NO_SLOT */
+    pthread_mutex_t files, metadata;
     pthread_mutex_t turn; /* the threads of this process, one after another */
+    uint64_t turn_began_ns; /* under `turn`, as the two below */
+    bool turn_is_ours; /* false: we run beside whoever holds the device */
+    sg_passed passed;
 } sg_device;
 
 /* ---- facts (facts.c, inventory.c) ---- */
@@ -77,13 +101,19 @@ int sg_inventory_read(const char *folder, sg_device *devices, int capacity);
 
 /* ---- shared state (state.c, chunks.c, processes.c) ---- */
 
-/* Map the shared state, laying it out if we are the first. Idempotent. */
-int sg_state_open(sg_device *device);
+/* Map the shared state, laying it out if we are the first. Idempotent. -ETIMEDOUT where it has to be laid
+ * out and somebody holds the metadata lock for longer than `patience_ns`. */
+int sg_state_open(sg_device *device, uint64_t patience_ns);
 void sg_state_close(sg_device *device);
 
-/* Take a process slot: from here on we are a process of the device. */
+/* Take a process slot: from here on we are a process of the device. -ETIMEDOUT as above. */
 int sg_process_enter(sg_device *device);
 void sg_process_leave(sg_device *device);
+/* The descriptors, opened anew where the program closed them under us; negative errno where that fails. */
+int sg_state_file(sg_device *device);
+int sg_arena_file(sg_device *device);
+/* The process-local mutexes as new: at the start, and in a forked child. */
+void sg_mutexes_reset(sg_device *device);
 /* In a forked child: drop what was inherited without letting go of what the parent holds. */
 void sg_device_forget(sg_device *device);
 
@@ -98,11 +128,13 @@ typedef struct {
     char name[64];
 } sg_process;
 
-/* The living processes, after giving back what dead ones held. Returns how many. */
+/* The living processes, after giving back what dead ones held (if nobody sits on the metadata lock: what
+ * is returned is right either way). Returns how many. */
 int sg_processes(sg_device *device, sg_process *processes, int capacity);
 void sg_read_process_name(int32_t pid, char *name, size_t size);
 
-/* Take `count` chunks for our process, ascending in `chunks`. -ENOMEM where there are not as many. */
+/* Take `count` chunks for our process, ascending in `chunks`. -ENOMEM where there are not as many,
+ * -ETIMEDOUT where somebody sits on the metadata lock; the device's log names who. */
 int sg_chunks_take(sg_device *device, uint32_t *chunks, size_t count);
 /* Give chunks back: their content is gone and the disk has the space again. */
 void sg_chunks_give(sg_device *device, const uint32_t *chunks, size_t count);
@@ -118,7 +150,8 @@ uint64_t sg_used_bytes(sg_device *device);
 
 uint64_t sg_monotonic_ns(void); /* CLOCK_MONOTONIC: one clock for all processes of the machine */
 
-/* Kernels of one device run one after another, whichever process they are of. */
+/* Kernels of one device run one after another, whichever process they are of. Who holds the device for
+ * too long is passed by: see turns.c. */
 int sg_turn_begin(sg_device *device);
 void sg_turn_end(sg_device *device, uint64_t instructions);
 

@@ -90,13 +90,13 @@ int sg_inventory_read(const char *folder, sg_device *devices, int capacity) {
         int length = snprintf(device->folder, sizeof device->folder, "%s/%s", folder, entry->d_name);
         if (length < 0 || (size_t)length >= sizeof device->folder || read_facts(device->folder, &device->facts) != 0)
             continue;
-        device->state_file = device->arena_file = -1;
+        device->state_file = device->arena_file = SG_NO_FILE;
         device->slot = SG_NO_SLOT;
         count++;
     }
     closedir(stream);
     qsort(devices, (size_t)count, sizeof *devices, by_bus);
     for (int i = 0; i < count; i++)
-        pthread_mutex_init(&devices[i].turn, NULL);
+        sg_mutexes_reset(&devices[i]);
     return count;
 }

@@ -20,8 +20,10 @@ typedef struct {
     _Atomic uint64_t busy_ns[SG_BUCKETS];
 } sg_recent;
 
+enum { SG_SLOT_FREE = 0, SG_SLOT_USED = 1, SG_SLOT_NEXT_IN_LINE = 2 };
+
 typedef struct {
-    _Atomic uint32_t used;
+    _Atomic uint32_t used; /* SG_SLOT_... */
     _Atomic int32_t pid; /* as the process itself sees it */
     _Atomic uint64_t pid_namespace; /* inode of /proc/self/ns/pid */
     _Atomic uint64_t start_ticks; /* field 22 of /proc/self/stat: tells a reused pid */
@@ -39,7 +41,7 @@ struct sg_state {
     _Atomic uint64_t busy_ns;
     _Atomic uint64_t running_since_ns; /* 0: nothing runs */
     _Atomic uint32_t running_slot;
-    uint32_t reserved;
+    _Atomic uint32_t turn_changes; /* who waits for a turn sleeps on this word: turns.c */
     sg_recent recent;
     sg_slot slots[SG_MAXIMUM_PROCESSES];
     _Atomic uint16_t owners[]; /* per chunk: slot + 1, 0 free */
@@ -50,29 +52,39 @@ struct sg_state {
  * in the same process (the NVML library does) leaves them alone, unlike POSIX locks. */
 enum { SG_LOCK_METADATA = 0, SG_LOCK_QUEUE = 1, SG_LOCK_RUN = 2, SG_LOCK_SLOTS = 64 };
 
-int sg_lock_take(int file, int which);
+/* -ETIMEDOUT after `patience_ns`. Never waits in the kernel: see locks.c. */
+int sg_lock_take(int file, int which, uint64_t patience_ns);
 void sg_lock_drop(int file, int which);
 int sg_lock_try(int file, int which);
 bool sg_lock_held_elsewhere(int file, int which);
 
 /* Between these, nobody else changes slots or owners. Also excludes the threads of this process. */
-int sg_metadata_lock(sg_device *device);
+int sg_metadata_lock(sg_device *device, uint64_t patience_ns);
 void sg_metadata_unlock(sg_device *device);
 
 bool sg_slot_alive(const sg_device *device, int slot);
 /* Under the metadata lock: give back what dead processes held. */
 void sg_repair(sg_device *device);
-/* Without the lock: repair if there is anything dead. */
-void sg_repair_if_needed(sg_device *device);
+/* Without the lock: repair if there is anything dead. `dead` says for each slot whether its process is
+ * dead and could not be cleared away, because somebody sits on the lock. */
+void sg_find_dead(sg_device *device, bool *dead);
+
+/* The pid of a slot's process in our pid namespace; 0 where we cannot see it. */
+int32_t sg_slot_pid(const sg_device *device, int slot);
+/* Field 22 of /proc/PID/stat, and whether field 3 says stopped (by a signal or a debugger). */
+bool sg_process_stat(int32_t pid, uint64_t *start_ticks, bool *stopped);
+bool sg_slot_stopped(const sg_device *device, int slot);
+/* Who holds a lock of the state file: a pid, or 0 where it cannot be seen. Slow: looks through /proc. */
+int32_t sg_lock_holder(const sg_device *device, int which);
+
+/* Closes the number only if it still is the file that we opened. */
+void sg_file_close(sg_file *file);
 
 void sg_recent_add(sg_recent *recent, uint64_t from_ns, uint64_t to_ns);
 uint64_t sg_recent_busy_ns(sg_recent *recent, uint64_t now_ns);
 /* What the kernel running now adds to the last second; `slot` < 0: whoever's. */
 uint64_t sg_running_busy_ns(sg_device *device, int slot, uint64_t now_ns);
 /* Punch a run of chunks out of the arena. */
-void sg_arena_discard(const sg_device *device, uint32_t first, uint32_t count);
-
-/* After fork: the process-local mutexes as new. */
-void sg_locks_reset(void);
+void sg_arena_discard(sg_device *device, uint32_t first, uint32_t count);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,7 +13,7 @@
 
 bool sg_slot_alive(const sg_device *device, int slot) {
     /* Our own lock never conflicts with our own file. */
-    return slot == device->slot || sg_lock_held_elsewhere(device->state_file, SG_LOCK_SLOTS + slot);
+    return slot == device->slot || sg_lock_held_elsewhere(device->state_file.number, SG_LOCK_SLOTS + slot);
 }
 
 static void free_chunks_of(sg_device *device, const bool *dead_owner) {
@@ -47,13 +48,17 @@ void sg_repair(sg_device *device) {
             atomic_store(&device->state->slots[i].used, 0);
 }
 
-void sg_repair_if_needed(sg_device *device) {
-    bool needed = false;
-    for (int i = 0; i < SG_MAXIMUM_PROCESSES && !needed; i++)
-        needed = atomic_load(&device->state->slots[i].used) != 0 && !sg_slot_alive(device, i);
-    if (needed && sg_metadata_lock(device) == 0) {
+void sg_find_dead(sg_device *device, bool *dead) {
+    bool any = false;
+    (void)sg_state_file(device); /* where it cannot be opened, everybody counts as alive */
+    for (int i = 0; i < SG_MAXIMUM_PROCESSES; i++) {
+        dead[i] = atomic_load(&device->state->slots[i].used) != SG_SLOT_FREE && !sg_slot_alive(device, i);
+        any = any || dead[i];
+    }
+    if (any && sg_metadata_lock(device, SG_READER_PATIENCE_NS) == 0) {
         sg_repair(device);
         sg_metadata_unlock(device);
+        memset(dead, 0, SG_MAXIMUM_PROCESSES * sizeof *dead);
     }
 }
 
@@ -62,21 +67,28 @@ static uint64_t namespace_inode(const char *path) {
     return stat(path, &about) == 0 ? (uint64_t)about.st_ino : 0;
 }
 
-static uint64_t start_ticks(void) {
-    char text[1024];
+bool sg_process_stat(int32_t pid, uint64_t *start_ticks, bool *stopped) {
+    char path[64], text[1024], state = 0;
     unsigned long long ticks = 0;
-    int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
     if (file >= 0)
         close(file);
     if (length <= 0)
-        return 0;
+        return false;
     text[length] = '\0';
     /* Field 22; the command in field 2 may hold spaces, so count from its closing parenthesis. */
     const char *at = strrchr(text, ')');
+    if (at != NULL)
+        (void)sscanf(at + 1, " %c", &state);
     for (int field = 2; at != NULL && field < 22; field++)
         at = strchr(at + 1, ' ');
-    return at != NULL && sscanf(at, " %llu", &ticks) == 1 ? ticks : 0;
+    if (at == NULL || sscanf(at, " %llu", &ticks) != 1)
+        return false;
+    *start_ticks = ticks;
+    *stopped = state == 'T' || state == 't';
+    return true;
 }
 
 void sg_read_process_name(int32_t pid, char *name, size_t size) {
@@ -93,9 +105,11 @@ void sg_read_process_name(int32_t pid, char *name, size_t size) {
 }
 
 static void describe_self(sg_slot *slot) {
+    uint64_t ticks;
+    bool stopped;
     slot->pid = (int32_t)getpid();
     slot->pid_namespace = namespace_inode("/proc/self/ns/pid");
-    slot->start_ticks = start_ticks();
+    slot->start_ticks = sg_process_stat(slot->pid, &ticks, &stopped) ? ticks : 0;
     slot->busy_ns = 0;
     slot->launches = 0;
     slot->instructions = 0;
@@ -106,17 +120,17 @@ static void describe_self(sg_slot *slot) {
 int sg_process_enter(sg_device *device) {
     if (device->slot != SG_NO_SLOT)
         return 0;
-    int error = sg_metadata_lock(device);
+    int error = sg_metadata_lock(device, SG_TENANT_PATIENCE_NS);
     if (error != 0)
         return error;
     sg_repair(device);
     error = -EUSERS;
     for (int i = 0; i < SG_MAXIMUM_PROCESSES && error != 0; i++) {
         sg_slot *slot = &device->state->slots[i];
-        if (atomic_load(&slot->used) != 0 || sg_lock_try(device->state_file, SG_LOCK_SLOTS + i) != 0)
+        if (atomic_load(&slot->used) != 0 || sg_lock_try(device->state_file.number, SG_LOCK_SLOTS + i) != 0)
             continue;
         describe_self(slot);
-        atomic_store(&slot->used, 1);
+        atomic_store(&slot->used, SG_SLOT_USED);
         device->slot = i;
         error = 0;
     }
@@ -124,14 +138,21 @@ int sg_process_enter(sg_device *device) {
     return error;
 }
 
+/* Without the metadata lock, so that a program can always end: the slot is ours until its byte is let go,
+ * and we write nothing to it after that. Whoever repairs in between finds no chunk of ours. */
 void sg_process_leave(sg_device *device) {
-    int slot = device->slot;
-    if (slot == SG_NO_SLOT || sg_metadata_lock(device) != 0)
+    int slot = device->slot, file = sg_state_file(device);
+    if (slot == SG_NO_SLOT)
         return;
-    atomic_store(&device->state->slots[slot].used, 0);
+    atomic_store(&device->state->slots[slot].used, SG_SLOT_FREE);
     device->slot = SG_NO_SLOT;
-    sg_lock_drop(device->state_file, SG_LOCK_SLOTS + slot);
-    sg_metadata_unlock(device);
+    if (file < 0)
+        return; /* nobody takes a slot whose byte is locked; it is let go when the process ends */
+    sg_lock_drop(file, SG_LOCK_SLOTS + slot);
+    /* The earlier open file lives by this mapping alone, and its locks with it: map the later one. */
+    if (device->state_reopened && mmap(device->state, device->state_bytes, PROT_READ | PROT_WRITE,
+                                       MAP_SHARED | MAP_FIXED, file, 0) == (void *)device->state)
+        device->state_reopened = false;
 }
 
 /* The last number of NSpid is the pid in the process's own, innermost namespace. */
@@ -172,13 +193,25 @@ static int32_t translate_pid(int32_t pid, uint64_t pid_namespace) {
     return found;
 }
 
-static void describe(sg_device *device, int index, uint64_t own_namespace, sg_process *process) {
+int32_t sg_slot_pid(const sg_device *device, int slot) {
+    uint64_t its_namespace = atomic_load(&device->state->slots[slot].pid_namespace);
+    int32_t pid = atomic_load(&device->state->slots[slot].pid);
+    return its_namespace == namespace_inode("/proc/self/ns/pid") ? pid : translate_pid(pid, its_namespace);
+}
+
+/* The start time tells a process that has got the pid of one that ended. */
+bool sg_slot_stopped(const sg_device *device, int slot) {
+    uint64_t ticks;
+    bool stopped;
+    return sg_process_stat(sg_slot_pid(device, slot), &ticks, &stopped) && stopped &&
+           ticks == atomic_load(&device->state->slots[slot].start_ticks);
+}
+
+static void describe(sg_device *device, int index, sg_process *process) {
     sg_slot *slot = &device->state->slots[index];
-    uint64_t its_namespace = atomic_load(&slot->pid_namespace);
-    int32_t pid = atomic_load(&slot->pid);
     memset(process, 0, sizeof *process);
     process->slot = index;
-    process->pid = its_namespace == own_namespace ? pid : translate_pid(pid, its_namespace);
+    process->pid = sg_slot_pid(device, index);
     process->busy_ns = atomic_load(&slot->busy_ns);
     process->launches = atomic_load(&slot->launches);
     process->instructions = atomic_load(&slot->instructions);
@@ -191,18 +224,18 @@ static void describe(sg_device *device, int index, uint64_t own_namespace, sg_pr
 
 int sg_processes(sg_device *device, sg_process *processes, int capacity) {
     uint64_t used[SG_MAXIMUM_PROCESSES] = {0};
-    uint64_t own_namespace = namespace_inode("/proc/self/ns/pid");
+    bool dead[SG_MAXIMUM_PROCESSES];
     int count = 0;
-    sg_repair_if_needed(device);
+    sg_find_dead(device, dead);
     for (uint32_t i = 0; i < device->chunk_count; i++) {
         uint16_t owner = atomic_load_explicit(&device->state->owners[i], memory_order_relaxed);
         if (owner != 0 && owner <= SG_MAXIMUM_PROCESSES)
             used[owner - 1] += SG_CHUNK_BYTES;
     }
     for (int i = 0; i < SG_MAXIMUM_PROCESSES && count < capacity; i++) {
-        if (atomic_load(&device->state->slots[i].used) == 0)
+        if (atomic_load(&device->state->slots[i].used) == SG_SLOT_FREE || dead[i])
             continue;
-        describe(device, i, own_namespace, &processes[count]);
+        describe(device, i, &processes[count]);
         processes[count].used_bytes = used[i];
         count++;
     }

@@ -8,7 +8,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* making and taking apart */
 static _Atomic unsigned long long next_id = 1;
 
-static CUresult result_of_errno(int error) {
+CUresult sg_result_of_errno(int error) {
     switch (error) {
     case 0: return CUDA_SUCCESS;
     case -ENOMEM:
@@ -46,7 +46,7 @@ static void set_default_limits(CUcontext context) {
 /* Under `lock`. */
 static CUresult furnish(CUcontext context) {
     sg_gpu *gpu = context->gpu;
-    int error = sg_state_open(gpu->device);
+    int error = sg_state_open(gpu->device, SG_TENANT_PATIENCE_NS);
     if (error == 0)
         error = sg_process_enter(gpu->device);
     if (error == 0)
@@ -54,7 +54,7 @@ static CUresult furnish(CUcontext context) {
     if (error != 0) {
         if (gpu->context_count == 0 && gpu->device->state != NULL)
             sg_process_leave(gpu->device);
-        return result_of_errno(error);
+        return sg_result_of_errno(error);
     }
     gpu->context_count++;
     set_default_limits(context);

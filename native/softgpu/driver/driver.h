@@ -89,6 +89,8 @@ CUresult sg_context_make(sg_gpu *gpu, unsigned flags, CUcontext *context);
 void sg_context_dismantle(CUcontext context);
 /* Bring a dismantled context back: what the primary context does after a reset. */
 CUresult sg_context_furnish(CUcontext context);
+/* Of what device/ returns. A lock that somebody sits on is OPERATING_SYSTEM. */
+CUresult sg_result_of_errno(int error);
 /* The current context of this thread, alive and not poisoned. */
 CUresult sg_current(CUcontext *context);
 CUcontext sg_current_or_null(void);

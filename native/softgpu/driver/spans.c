@@ -87,10 +87,14 @@ CUresult sg_span_make(sg_gpu *gpu, size_t bytes, bool managed, sg_span **made) {
     sg_span *span = blank(gpu, bytes);
     if (span == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (span->chunks == NULL || span->committed == NULL || !reserve(span, managed) ||
-        sg_chunks_take(gpu->device, span->chunks, chunk_count(span)) != 0) {
+    if (span->chunks == NULL || span->committed == NULL || !reserve(span, managed)) {
         discard(span);
         return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    int error = sg_chunks_take(gpu->device, span->chunks, chunk_count(span));
+    if (error != 0) {
+        discard(span);
+        return sg_result_of_errno(error);
     }
     if (managed && !sg_span_commit(span, span->address, span->bytes)) {
         sg_span_destroy(span);
@@ -115,7 +119,7 @@ static bool commit_chunk(sg_span *span, size_t index) {
     if (!atomic_load(&span->committed[index])) {
         unsigned char *place = span->host + (index << SG_CHUNK_SHIFT);
         done = sg_chunk_commit(device, chunk) == 0 &&
-               mmap(place, SG_CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, device->arena_file,
+               mmap(place, SG_CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, sg_arena_file(device),
                     (off_t)chunk << SG_CHUNK_SHIFT) == (void *)place;
         if (done)
             atomic_store(&span->committed[index], 1);

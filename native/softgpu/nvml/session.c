@@ -96,6 +96,7 @@ static nvmlReturn_t result_of_errno(int error) {
     case -EPERM: return NVML_ERROR_NO_PERMISSION;
     case -ENOENT: return NVML_ERROR_GPU_IS_LOST; /* removed since */
     case -EPROTO: return NVML_ERROR_LIB_RM_VERSION_MISMATCH;
+    case -ETIMEDOUT: return NVML_ERROR_TIMEOUT; /* somebody sits on the metadata lock */
     case -ENOMEM: return NVML_ERROR_MEMORY;
     default: return NVML_ERROR_OPERATING_SYSTEM;
     }
@@ -106,7 +107,7 @@ nvmlReturn_t sg_session_state(nvmlDevice_t handle, sg_device **device) {
     if (result != NVML_SUCCESS)
         return result;
     pthread_mutex_lock(&lock);
-    result = result_of_errno(sg_state_open(*device));
+    result = result_of_errno(sg_state_open(*device, SG_READER_PATIENCE_NS));
     pthread_mutex_unlock(&lock);
     return result;
 }

@@ -1,0 +1,65 @@
+/* How long the device was busy: since it was made, and in the last second.
+ *
+ * The busy time is real time. A kernel runs on the machine's CPUs and holds the device for as long as
+ * that takes, so that is what the device was busy for; `instructions` is kept beside it. */
+#include <time.h>
+
+#include "layout.h"
+
+uint64_t sg_monotonic_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Only the one whose turn it is writes the device's window, and a process its own. */
+void sg_recent_add(sg_recent *recent, uint64_t from_ns, uint64_t to_ns) {
+    if (to_ns - from_ns > SG_BUCKETS * SG_BUCKET_NS)
+        from_ns = to_ns - SG_BUCKETS * SG_BUCKET_NS;
+    while (from_ns < to_ns) {
+        uint64_t period = from_ns / SG_BUCKET_NS;
+        uint64_t end = (period + 1) * SG_BUCKET_NS < to_ns ? (period + 1) * SG_BUCKET_NS : to_ns;
+        unsigned i = (unsigned)(period % SG_BUCKETS);
+        if (atomic_load(&recent->period[i]) != period) {
+            atomic_store(&recent->busy_ns[i], 0);
+            atomic_store(&recent->period[i], period);
+        }
+        atomic_fetch_add(&recent->busy_ns[i], end - from_ns);
+        from_ns = end;
+    }
+}
+
+/* Busy nanoseconds of the last ten whole buckets: of one second. */
+uint64_t sg_recent_busy_ns(sg_recent *recent, uint64_t now_ns) {
+    uint64_t period = now_ns / SG_BUCKET_NS, busy = 0;
+    for (unsigned i = 0; i < SG_BUCKETS; i++) {
+        uint64_t age = period - atomic_load(&recent->period[i]);
+        uint64_t ns = atomic_load(&recent->busy_ns[i]);
+        if (age >= 1 && age <= 10)
+            busy += ns < SG_BUCKET_NS ? ns : SG_BUCKET_NS;
+    }
+    return busy;
+}
+
+uint64_t sg_busy_ns(sg_device *device) {
+    return atomic_load(&device->state->busy_ns);
+}
+
+/* What the kernel that runs right now adds to the last second. A holder killed while it ran left
+ * `running_since_ns` behind, but not the lock. */
+uint64_t sg_running_busy_ns(sg_device *device, int slot, uint64_t now_ns) {
+    uint64_t since = atomic_load(&device->state->running_since_ns);
+    uint64_t end = now_ns / SG_BUCKET_NS * SG_BUCKET_NS, begin = end - 10 * SG_BUCKET_NS;
+    if (since == 0 || since >= end || (slot >= 0 && atomic_load(&device->state->running_slot) != (uint32_t)slot))
+        return 0;
+    if (!sg_lock_held_elsewhere(device->state_file.number, SG_LOCK_RUN) &&
+        atomic_load(&device->state->running_slot) != (uint32_t)device->slot)
+        return 0;
+    return end - (since > begin ? since : begin);
+}
+
+unsigned sg_recent_permille(sg_device *device) {
+    uint64_t now = sg_monotonic_ns();
+    uint64_t busy = sg_recent_busy_ns(&device->state->recent, now) + sg_running_busy_ns(device, -1, now);
+    return busy >= 1000000000u ? 1000 : (unsigned)(busy / 1000000);
+}
