@@ -11,7 +11,14 @@ is written into `limits` and not held yet.
 
 from aliquot.enforcement.governor import governor_folder
 from aliquot.enforcement.isolation import achievable_isolation
-from aliquot.enforcement.ledger import create_ledger, read_ledger
+from aliquot.enforcement.ledger import create_ledger, live_slots, read_ledger
 from aliquot.enforcement.limits import write_limits
 
-__all__ = ["achievable_isolation", "create_ledger", "governor_folder", "read_ledger", "write_limits"]
+__all__ = [
+    "achievable_isolation",
+    "create_ledger",
+    "governor_folder",
+    "live_slots",
+    "read_ledger",
+    "write_limits",
+]

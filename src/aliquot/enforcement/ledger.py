@@ -1,16 +1,16 @@
 """The ledger: what a tenant has, in its own words.
 
 Its processes write it, so nothing in it is believed further than it can be checked: sizes and
-counts are fixed by the layout, every number is clamped, and who is alive is asked of the kernel
-(the lock on the slot's first byte), not of the file. It is read with read(2): a mapping would
+counts are fixed by the layout, a number that cannot be is None, and who is alive is asked of the
+kernel (the lock on the slot's first byte), not of the file. It is read with read(2): a mapping would
 let a tenant that truncates the file end the reader with SIGBUS.
 """
 
 import fcntl
-import math
 import os
 import struct
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from aliquot.enforcement import abi
@@ -20,6 +20,8 @@ from aliquot.model import Bytes, Ledger, LedgerDevice, LedgerSlot
 _BYTES_MAX = 1 << 50
 """1 PiB: more than any card has; larger numbers are nonsense."""
 _BYTE_SECONDS_MAX = 1e24
+_DENIED_MAX = 1 << 53
+"""A refusal takes a microsecond: 285 years of them, and still exact in every JSON reader."""
 _COUNT_MAX = (1 << 63) - 1
 _PID_MAX = (1 << 31) - 1
 _FLOCK = struct.Struct("hhqqi4x")
@@ -49,7 +51,8 @@ def create_ledger(path: Path, *, devices: int) -> None:
 
 
 def read_ledger(path: Path, *, devices: int | None = None) -> Ledger | None:
-    """The ledger at this moment; None where it is missing or may not be read.
+    """The ledger at this moment; None where it is missing, may not be read, or is not a ledger
+    that this Aliquot can read (cut short, overwritten, of a newer layout). Unknown, never zeros.
 
     ``devices`` is how many the share has, where the caller knows: the file's own count is its
     tenant's word.
@@ -57,64 +60,135 @@ def read_ledger(path: Path, *, devices: int | None = None) -> Ledger | None:
     Bytes in use are those of live processes. Byte-seconds run up to now, also for a process that
     died: when it did is not known, so its bytes count until its slot is cleared or the share is
     released. So the last read before a release is the lease's final account. Nothing is changed.
-    Numbers that cannot be are clamped; nothing in the file makes this raise.
+    Numbers that cannot be are None, and so is a sum of which one is; nothing in the file makes
+    this raise.
     """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
+    descriptor = _opened(path)
+    if descriptor is None:
         return None
     try:
         file = os.pread(descriptor, abi.Ledger.RECORD_SIZE, 0)
-        file += bytes(abi.Ledger.RECORD_SIZE - len(file))
-        count = (
-            devices if devices is not None else _whole(file, 0, abi.Ledger.DEVICE_COUNT, most=abi.DEVICES_MAX)
-        )
         now = time.monotonic_ns()
         alive = _locked_slots(descriptor)
-        slots, integrals = [], [0.0] * count
-        for index in range(abi.SLOTS_MAX):
-            base = abi.Ledger.SLOTS.offset + index * abi.Slot.RECORD_SIZE
-            if index not in alive and not any(file[base : base + abi.Slot.RECORD_SIZE]):
-                continue
-            slot = _slot(file, base, count, alive=index in alive)
-            if slot.alive or slot.pid or any(slot.used):
-                slots.append(slot)
-                for device in range(count):
-                    integrals[device] += _slot_byte_seconds(file, base, device, now)
     except OSError:
         return None
     finally:
         os.close(descriptor)
-    shares = tuple(_device(file, device, slots, integrals[device]) for device in range(count))
-    return Ledger(devices=shares, slots=tuple(slots))
+    if not _is_readable(file):
+        return None
+    count = devices if devices is not None else _field(file, 0, abi.Ledger.DEVICE_COUNT)
+    bases = {index: abi.Ledger.SLOTS.offset + index * abi.Slot.RECORD_SIZE for index in range(abi.SLOTS_MAX)}
+    written = {
+        index: base
+        for index, base in bases.items()
+        if index in alive or any(file[base : base + abi.Slot.RECORD_SIZE])
+    }
+    slots = {index: _slot(file, base, count, alive=index in alive) for index, base in written.items()}
+    kept = {index: slot for index, slot in slots.items() if slot.alive or slot.pid or any(_used(slot))}
+    return Ledger(
+        devices=tuple(
+            _device(file, device, kept.values(), [written[index] for index in kept], now)
+            for device in range(count)
+        ),
+        slots=tuple(kept.values()),
+    )
+
+
+def live_slots(path: Path) -> int | None:
+    """How many processes live in the share, asked of the kernel alone: no content of the file, and
+    no cut of it, hides one. None where the file is missing or may not be opened."""
+    descriptor = _opened(path)
+    if descriptor is None:
+        return None
+    try:
+        return len(_locked_slots(descriptor))
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _opened(path: Path) -> int | None:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+
+
+def _is_readable(file: bytes) -> bool:
+    """Whole, a ledger, and of a layout that we know: newer ones say who may still read them."""
+    if len(file) < abi.Ledger.RECORD_SIZE or not file.startswith(abi.LEDGER_MAGIC):
+        return False
+    version, least, size, slots, devices = (
+        _field(file, 0, field)
+        for field in (
+            abi.Ledger.VERSION,
+            abi.Ledger.MINIMUM_READER,
+            abi.Ledger.SIZE,
+            abi.Ledger.SLOT_COUNT,
+            abi.Ledger.DEVICE_COUNT,
+        )
+    )
+    known = 0 < least <= abi.VERSION and version >= least
+    # A newer layout grows only at the end; one of our own version has exactly our size.
+    right_size = size == abi.Ledger.RECORD_SIZE if version <= abi.VERSION else size >= abi.Ledger.RECORD_SIZE
+    return known and right_size and slots == abi.SLOTS_MAX and 0 < devices <= abi.DEVICES_MAX
 
 
 def _slot(file: bytes, base: int, devices: int, *, alive: bool) -> LedgerSlot:
     return LedgerSlot(
-        pid=_whole(file, base, abi.Slot.PID, most=_PID_MAX),
-        start_time=_whole(file, base, abi.Slot.START_TIME, most=_COUNT_MAX),
-        pid_namespace=_whole(file, base, abi.Slot.PID_NAMESPACE, most=_COUNT_MAX),
+        pid=min(_field(file, base, abi.Slot.PID), _PID_MAX),
+        start_time=min(_field(file, base, abi.Slot.START_TIME), _COUNT_MAX),
+        pid_namespace=min(_field(file, base, abi.Slot.PID_NAMESPACE), _COUNT_MAX),
         alive=alive,
         used=tuple(_bytes(file, base, abi.Slot.USED, device) for device in range(devices)),
     )
 
 
-def _slot_byte_seconds(file: bytes, base: int, device: int, now: int) -> float:
-    used = _bytes(file, base, abi.Slot.USED, device)
-    changed = _whole(file, base, abi.Slot.CHANGED, device, most=_COUNT_MAX)
-    running = used * max(0, now - changed) / 1e9 if used and changed else 0.0
-    return _seconds(file, base, abi.Slot.BYTE_SECONDS, device) + running
+def _used(slot: LedgerSlot) -> Iterable[bool]:
+    """Whether it says that it has any, by device; nonsense is something too."""
+    return (used != 0 for used in slot.used)
 
 
-def _device(file: bytes, device: int, slots: list[LedgerSlot], integral: float) -> LedgerDevice:
+def _device(
+    file: bytes, device: int, slots: Iterable[LedgerSlot], bases: Iterable[int], now: int
+) -> LedgerDevice:
     base = abi.Ledger.DEVICES.offset + device * abi.LedgerDevice.RECORD_SIZE
-    used = sum(slot.used[device] for slot in slots if slot.alive)
-    return LedgerDevice(
-        used=Bytes(min(used, _BYTES_MAX)),
-        peak=_bytes(file, base, abi.LedgerDevice.PEAK, 0),
-        byte_seconds=min(_seconds(file, base, abi.LedgerDevice.RETIRED, 0) + integral, _BYTE_SECONDS_MAX),
-        denied=_whole(file, base, abi.LedgerDevice.DENIED, most=_COUNT_MAX),
+    used = _sum(slot.used[device] for slot in slots if slot.alive)
+    denied = _field(file, base, abi.LedgerDevice.DENIED)
+    byte_seconds = _sum(
+        [
+            _seconds(file, base, abi.LedgerDevice.RETIRED, 0),
+            *(_slot_byte_seconds(file, slot, device, now) for slot in bases),
+        ]
     )
+    return LedgerDevice(
+        used=None if used is None or used > _BYTES_MAX else Bytes(int(used)),
+        peak=_bytes(file, base, abi.LedgerDevice.PEAK, 0),
+        byte_seconds=None
+        if byte_seconds is None or byte_seconds > _BYTE_SECONDS_MAX
+        else float(byte_seconds),
+        denied=denied if denied <= _DENIED_MAX else None,
+    )
+
+
+def _slot_byte_seconds(file: bytes, base: int, device: int, now: int) -> float | None:
+    used = _bytes(file, base, abi.Slot.USED, device)
+    past = _seconds(file, base, abi.Slot.BYTE_SECONDS, device)
+    if used is None or past is None:
+        return None
+    changed = _field(file, base, abi.Slot.CHANGED, device)
+    return past + (used * max(0, now - changed) / 1e9 if used and changed else 0.0)
+
+
+def _sum(numbers: Iterable[float | None]) -> float | None:
+    """Exact for integers. None where one is not known: the others alone would be too few."""
+    total: float = 0
+    for number in numbers:
+        if number is None:
+            return None
+        total += number
+    return total
 
 
 def _locked_slots(descriptor: int) -> set[int]:
@@ -143,15 +217,16 @@ def _any_lock(descriptor: int, start: int, end: int) -> tuple[int, int] | None:
     return begin, begin + length if length else end  # a length of 0 reaches to the end of the file
 
 
-def _whole(file: bytes, base: int, field: abi.Field, index: int = 0, *, most: int) -> int:
+def _field(file: bytes, base: int, field: abi.Field, index: int = 0) -> int:
     (value,) = struct.unpack_from(field.code, file, base + field.offset + index * field.size)
-    return min(int(value), most)
+    return int(value)
 
 
-def _bytes(file: bytes, base: int, field: abi.Field, index: int) -> Bytes:
-    return Bytes(_whole(file, base, field, index, most=_BYTES_MAX))
+def _bytes(file: bytes, base: int, field: abi.Field, index: int) -> Bytes | None:
+    value = _field(file, base, field, index)
+    return Bytes(value) if value <= _BYTES_MAX else None
 
 
-def _seconds(file: bytes, base: int, field: abi.Field, index: int) -> float:
+def _seconds(file: bytes, base: int, field: abi.Field, index: int) -> float | None:
     (value,) = struct.unpack_from(field.code, file, base + field.offset + index * field.size)
-    return min(value, _BYTE_SECONDS_MAX) if math.isfinite(value) and value > 0 else 0.0
+    return float(value) if 0 <= value <= _BYTE_SECONDS_MAX else None  # a NaN fails both

@@ -8,16 +8,18 @@ import math
 
 from aliquot.model import Bytes, Lease, Ledger, LedgerDevice, Share, Usage
 
-_LARGEST = (1 << 63) - 1
-"""The book's integers are signed and have 64 bits; the ledger's are not signed."""
+_FIGURE_MAX = 1 << 53
+"""More bytes than a machine has, more refusals than 285 years of one a microsecond. Such a figure
+is nonsense, hence unknown: clamped, it would drown every sum that it enters. Up to here a float is
+exact as well."""
 
 
 def settle(lease: Lease, ledger: Ledger | None, *, at: int) -> tuple[Usage, ...]:
     """One Usage a share, in the lease's order, from ``held_at`` to ``at`` (nanoseconds).
 
     ``ledger`` None: there was no governor or it cannot be read, and what only it knows stays
-    None. So does the figure of a device that the ledger lacks, and of a share that is a whole
-    card. A lease that was never held, or a clock that was set back, gives 0 wall time.
+    None. So does a figure that cannot be, that of a device that the ledger lacks, and of a share
+    that is a whole card. A lease that was never held, or a clock that was set back, gives 0 wall time.
     """
     wall = max(0, at - lease.held_at) if lease.held_at is not None else 0
     devices = ledger.devices if ledger is not None else ()
@@ -29,7 +31,9 @@ def settle(lease: Lease, ledger: Ledger | None, *, at: int) -> tuple[Usage, ...]
 
 def _settle_share(lease: Lease, share: Share, device: LedgerDevice | None, wall: int) -> Usage:
     measured = None if share.whole else device
-    peak = None if measured is None else _between(measured.peak, share.memory)
+    peak = None if measured is None else believable(measured.peak)
+    if peak is not None and share.memory is not None:
+        peak = min(peak, share.memory)
     return Usage(
         lease=lease.id,
         gpu=share.gpu,
@@ -38,16 +42,17 @@ def _settle_share(lease: Lease, share: Share, device: LedgerDevice | None, wall:
         leased_compute=share.compute,
         peak_bytes=None if peak is None else Bytes(peak),
         mean_bytes=None if measured is None or peak is None else _mean(measured.byte_seconds, wall, peak),
-        denied=None if measured is None else _between(measured.denied, None),
+        denied=None if measured is None else believable(measured.denied),
     )
 
 
-def _between(value: int, limit: int | None) -> int:
-    return max(0, min(value, _LARGEST if limit is None else limit))
+def believable(figure: int | None) -> int | None:
+    """``figure``, or None where it cannot be."""
+    return figure if figure is not None and 0 <= figure <= _FIGURE_MAX else None
 
 
-def _mean(byte_seconds: float, wall_ns: int, peak: int) -> float | None:
+def _mean(byte_seconds: float | None, wall_ns: int, peak: int) -> float | None:
     """Over the whole wall time, idle time included; never above the peak. None without time."""
-    if wall_ns == 0 or not math.isfinite(byte_seconds):
+    if byte_seconds is None or wall_ns == 0 or not math.isfinite(byte_seconds):
         return None
     return max(0.0, min(byte_seconds * 1e9 / wall_ns, float(peak)))

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from aliquot.metering.settling import believable
 from aliquot.model import AliquotError, Lease, LeaseId, Reason, Usage
 
 
@@ -84,8 +85,9 @@ class _Sum:
             self._byte_ns.append(usage.leased_bytes * wall)
         if usage.peak_bytes is not None:
             self._peaks.append(usage.peak_bytes)
-        if usage.denied is not None:
-            self._denied.append(usage.denied)
+        denied = believable(usage.denied)  # books of older versions hold nonsense too
+        if denied is not None:
+            self._denied.append(denied)
 
     def row(self, key: str) -> UsageRow:
         return UsageRow(

@@ -8,22 +8,25 @@ from aliquot.model.quantities import Bytes
 
 @dataclass(frozen=True, slots=True)
 class LedgerSlot:
-    """One process of a share. The numbers are its own words: for display only."""
+    """One process of a share. The numbers are its own words: for display only, and None where
+    they cannot be."""
 
     pid: int
     start_time: int
     pid_namespace: int
     alive: bool
-    used: tuple[Bytes, ...]
+    used: tuple[Bytes | None, ...]
     """By device of the share."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerDevice:
-    used: Bytes
-    peak: Bytes
-    byte_seconds: float
-    denied: int
+    """None: what the file says cannot be."""
+
+    used: Bytes | None
+    peak: Bytes | None
+    byte_seconds: float | None
+    denied: int | None
     """Allocations refused at the limit."""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from aliquot.enforcement import read_ledger
+from aliquot.enforcement import live_slots, read_ledger
 from aliquot.injection import Client, containers_of
 from aliquot.lease import ContainerState, Evidence, describe, is_alive, processes_carrying
 from aliquot.model import ContainerHolder, Lease, LeaseId, ProcessHolder
@@ -48,6 +48,8 @@ def users_of(paths: Paths, lease: Lease) -> Users:
         pids.add(lease.holder.pid)
     elsewhere = 0
     ledger = read_ledger(ledger_file(paths, lease.id), devices=len(lease.shares))
+    if ledger is None:  # overwritten, say: who they are is unknown, that they live is not
+        elsewhere = live_slots(ledger_file(paths, lease.id)) or 0
     for slot in ledger.slots if ledger else ():
         if slot.alive and slot.pid_namespace == pid_namespace():
             pids.add(slot.pid)
@@ -90,11 +92,10 @@ def gather(paths: Paths, leases: Iterable[Lease]) -> Evidence:
 
 
 def _live_slots(paths: Paths, lease: Lease) -> int | None:
+    """By their locks alone: what a tenant writes into the file keeps no lease and ends none."""
     path = ledger_file(paths, lease.id)
-    ledger = read_ledger(path, devices=len(lease.shares))
-    if ledger is None:
-        return None if path.exists() else 0
-    return sum(slot.alive for slot in ledger.slots)
+    live = live_slots(path)
+    return 0 if live is None and not path.exists() else live
 
 
 def _container_states(leases: Iterable[Lease]) -> dict[LeaseId, ContainerState | None]:

@@ -31,8 +31,9 @@ def make_share(tmp_path: Path, built: Built) -> Iterator[MakeShare]:
         context_bytes: int | None = 10 * MIB,
         build: Built = built,
         lease: Lease | None = None,
+        folder: Path = tmp_path,
     ) -> ShareOnDisk:
-        root = tmp_path / f"share{len(made)}"
+        root = folder / f"share{len(made)}"
         made.append(root)
         sizes: dict[str, int | None] = memory if memory is not None else {UUIDS[0]: 100 * MIB}
         return ShareOnDisk(root, build, lease if lease is not None else a_lease(sizes), context_bytes)

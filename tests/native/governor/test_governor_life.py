@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.native.governor.shares import UUIDS, Built, MakeShare, ShareOnDisk
+from tests.native.governor.shares import UUIDS, Built, MakeShare, ShareOnDisk, told
 
 from aliquot.enforcement import abi
 from aliquot.model import MIB
@@ -45,7 +45,7 @@ def test_eight_processes_at_the_limit_never_exceed_it_by_a_byte(make_share: Make
     assert taken > 1000
     assert refused > 100, "they were at the limit"
     assert 95 * MIB <= share.most_really_used() <= 100 * MIB
-    assert share.ledger().devices[0].peak <= 100 * MIB
+    assert told(share.ledger().devices[0].peak) <= 100 * MIB
     assert share.really_used() == 0
     assert share.ledger().devices[0].used == 0
 
@@ -141,7 +141,7 @@ def test_killing_tenants_at_random_moments_never_drifts(share: ShareOnDisk, buil
             victim.communicate()
     ledger = share.ledger()
     assert ledger.devices[0].used == 0
-    assert ledger.devices[0].byte_seconds > 0
+    assert told(ledger.devices[0].byte_seconds) > 0
     assert share.run("begin()\nsay([used() // MIB, alloc(90 * MIB)[0]])") == [10, 0]
     assert sum(1 for slot in share.ledger().slots if slot.used[0]) <= 1, "the dead were cleared"
 
@@ -223,8 +223,10 @@ def test_a_ledger_full_of_nonsense_crashes_nobody(share: ShareOnDisk, seed: int)
     out, err = process.communicate("\n", timeout=20)
     assert (process.returncode, out, err) == (0, "[true, true]\n", "")
     ledger = share.ledger()
-    assert all(0 <= device.byte_seconds < 1e30 for device in ledger.devices)
-    assert all(device.used <= 1 << 50 for device in ledger.devices)
+    assert all(
+        device.byte_seconds is None or 0 <= told(device.byte_seconds) <= 1e24 for device in ledger.devices
+    )
+    assert all(device.used is None or device.used <= 1 << 50 for device in ledger.devices)
 
 
 def test_every_function_of_the_table_survives_nulls(share: ShareOnDisk, built: Built) -> None:
@@ -246,7 +248,7 @@ def test_byte_seconds_add_up_over_processes_that_are_gone(share: ShareOnDisk) ->
     share.run("begin()\ncheck(alloc(90 * MIB)[0])\nimport time\ntime.sleep(0.2)\nsay(0)")
     share.run("begin()\ncheck(alloc(90 * MIB)[0])\nimport time\ntime.sleep(0.2)\nsay(0)")
     device = share.ledger().devices[0]
-    assert 0.4 * 100 * MIB <= device.byte_seconds <= (time.monotonic() - begun) * 100 * MIB
+    assert 0.4 * 100 * MIB <= told(device.byte_seconds) <= (time.monotonic() - begun) * 100 * MIB
     assert device.peak == 100 * MIB
 
 

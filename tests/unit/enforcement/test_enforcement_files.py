@@ -21,10 +21,22 @@ from aliquot.enforcement import (
     achievable_isolation,
     create_ledger,
     governor_folder,
+    live_slots,
     read_ledger,
     write_limits,
 )
-from aliquot.model import GIB, AliquotError, Bytes, GpuUuid, Isolation, LeaseId, Reason, Share, Thousandths
+from aliquot.model import (
+    GIB,
+    AliquotError,
+    Bytes,
+    GpuUuid,
+    Isolation,
+    LeaseId,
+    LedgerDevice,
+    Reason,
+    Share,
+    Thousandths,
+)
 
 GOLDEN = Path(__file__).with_name("golden")
 LEASE = replace(a_lease({UUIDS[0]: 5 * GIB, UUIDS[3]: None}), id=LeaseId("k7wpq"))
@@ -215,6 +227,7 @@ def test_use_is_the_sum_of_live_slots_and_byte_seconds_run_on(tmp_path: Path) ->
         (101, False, (50,)),
     ]
     assert ledger.devices[0].used == 1000
+    assert ledger.devices[0].byte_seconds is not None
     assert 1057.0 <= ledger.devices[0].byte_seconds <= 1057.0 + 1050 * late
     after = read_ledger(path)
     assert after is not None
@@ -222,27 +235,124 @@ def test_use_is_the_sum_of_live_slots_and_byte_seconds_run_on(tmp_path: Path) ->
 
 
 @settings(deadline=None, max_examples=40)
-@given(
-    seed=st.integers(0, 10**6),
-    size=st.integers(0, abi.Ledger.RECORD_SIZE + 100),
-    devices=st.none() | st.integers(1, 16),
-)
-def test_nonsense_is_clamped_and_never_raises(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, size: int, devices: int | None
+@given(seed=st.integers(0, 10**6), dense=st.booleans(), devices=st.none() | st.integers(1, 16))
+def test_nonsense_past_the_head_never_raises_and_is_none(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, dense: bool, devices: int | None
 ) -> None:
     path = tmp_path_factory.mktemp("nonsense") / "ledger"
-    path.write_bytes(random.Random(seed).randbytes(size))
+    create_ledger(path, devices=5)
+    chance = random.Random(seed)
+    with path.open("r+b") as file:
+        file.seek(64)
+        size = abi.Ledger.RECORD_SIZE - 64
+        file.write(
+            chance.randbytes(size) if dense else bytes(max(0, byte - 250) for byte in chance.randbytes(size))
+        )
     ledger = read_ledger(path, devices=devices)
     path.unlink()
     assert ledger is not None
-    assert len(ledger.devices) <= 16
-    assert devices is None or len(ledger.devices) == devices
+    assert len(ledger.devices) == (5 if devices is None else devices)
     for device in ledger.devices:
-        assert 0 <= device.used <= 1 << 50
-        assert 0 <= device.peak <= 1 << 50
-        assert 0 <= device.byte_seconds <= 1e24
-        assert 0 <= device.denied < 1 << 63
+        assert device.used is None or 0 <= device.used <= 1 << 50
+        assert device.peak is None or 0 <= device.peak <= 1 << 50
+        assert device.byte_seconds is None or 0 <= device.byte_seconds <= 1e24
+        assert device.denied is None or 0 <= device.denied <= 1 << 53
     assert not any(slot.alive for slot in ledger.slots)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10**6), size=st.integers(0, abi.Ledger.RECORD_SIZE + 100))
+def test_a_file_of_nonsense_is_no_ledger(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, size: int
+) -> None:
+    path = tmp_path_factory.mktemp("nonsense") / "ledger"
+    path.write_bytes(random.Random(seed).randbytes(size))
+    assert read_ledger(path, devices=1) is None
+    path.unlink()
+
+
+HEADS: dict[str, Callable[[bytearray], object]] = {
+    "empty": lambda file: file.clear(),
+    "cut short by a byte": lambda file: file.pop(),
+    "cut to its head": lambda file: file.__delitem__(slice(64, None)),
+    "zeros": lambda file: file.__setitem__(slice(None), bytes(len(file))),
+    "of another magic": lambda file: file.__setitem__(0, 0x41 ^ 1),
+    "the limits": lambda file: file.__setitem__(slice(0, 8), abi.LIMITS_MAGIC),
+    "of version 0": lambda file: struct.pack_into("<I", file, abi.Ledger.VERSION.offset, 0),
+    "of a layout too new": lambda file: struct.pack_into("<III", file, 8, 9, len(file), abi.VERSION + 1),
+    "of another size": lambda file: struct.pack_into("<I", file, abi.Ledger.SIZE.offset, 64),
+    "without slots": lambda file: struct.pack_into("<I", file, abi.Ledger.SLOT_COUNT.offset, 0),
+    "of too many devices": lambda file: struct.pack_into("<I", file, abi.Ledger.DEVICE_COUNT.offset, 17),
+}
+
+
+@pytest.mark.parametrize("fault", HEADS)
+def test_what_is_no_ledger_is_unknown_and_never_zeros_yet_its_living_are_counted(
+    tmp_path: Path, fault: str
+) -> None:
+    path = tmp_path / "ledger"
+    create_ledger(path, devices=1)
+    _slot(path, 3, pid=100, used=1000)
+    assert read_ledger(path, devices=1) is not None
+    content = bytearray(path.read_bytes())
+    HEADS[fault](content)
+    base = abi.Ledger.SLOTS.offset + 3 * abi.Slot.RECORD_SIZE
+    with path.open("r+b") as file:
+        file.truncate(0)
+        file.write(content)
+        file.flush()
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, base, 1, 0))
+        assert read_ledger(path, devices=1) is None
+        assert read_ledger(path) is None
+        assert live_slots(path) == 1
+    assert live_slots(path) == 0
+
+
+def test_a_newer_ledger_that_says_so_is_still_read(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    create_ledger(path, devices=1)
+    content = bytearray(path.read_bytes()) + bytes(64)
+    struct.pack_into("<II", content, abi.Ledger.VERSION.offset, abi.VERSION + 1, len(content))
+    path.write_bytes(content)
+    assert read_ledger(path) is not None
+
+
+def test_of_a_missing_file_nobody_knows_who_lives(tmp_path: Path) -> None:
+    assert live_slots(tmp_path / "ledger") is None
+
+
+def _device_says(path: Path, field: abi.Field, value: float) -> None:
+    with path.open("r+b") as file:
+        file.seek(abi.Ledger.DEVICES.offset + field.offset)
+        file.write(struct.pack(field.code, value))
+
+
+def test_a_figure_that_cannot_be_is_unknown_and_spoils_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    create_ledger(path, devices=1)
+    _device_says(path, abi.LedgerDevice.DENIED, 9 * 10**18)
+    _device_says(path, abi.LedgerDevice.PEAK, 700)
+    ledger = read_ledger(path)
+    assert ledger is not None
+    assert ledger.devices == (LedgerDevice(used=Bytes(0), peak=Bytes(700), byte_seconds=0.0, denied=None),)
+    _device_says(path, abi.LedgerDevice.DENIED, 1 << 53)
+    _device_says(path, abi.LedgerDevice.PEAK, (1 << 50) + 1)
+    _device_says(path, abi.LedgerDevice.RETIRED, float("nan"))
+    ledger = read_ledger(path)
+    assert ledger is not None
+    assert ledger.devices == (LedgerDevice(used=Bytes(0), peak=None, byte_seconds=None, denied=1 << 53),)
+
+
+@pytest.mark.parametrize("integral", [float("inf"), float("-inf"), float("nan"), -1.0, 1e25])
+def test_a_sum_with_an_unknown_part_is_unknown(tmp_path: Path, integral: float) -> None:
+    path = tmp_path / "ledger"
+    create_ledger(path, devices=1)
+    _slot(path, 3, pid=100, used=1000, integral=5.0)
+    _slot(path, 4, pid=101, used=(1 << 64) - 1, integral=integral)
+    ledger = read_ledger(path)
+    assert ledger is not None
+    assert [slot.used for slot in ledger.slots] == [(1000,), (None,)]
+    assert (ledger.devices[0].byte_seconds, ledger.devices[0].used) == (None, 0), "both are dead"
 
 
 @pytest.mark.parametrize("locked", [set(), {0}, {255}, {0, 1, 2}, {3, 100, 255}, set(range(256))])

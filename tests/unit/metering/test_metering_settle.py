@@ -56,6 +56,15 @@ def test_no_time_is_no_mean_and_a_clock_set_back_is_no_negative_time(
     assert usage.byte_seconds == 0
 
 
+def test_figures_that_cannot_be_are_unknown_and_the_others_stay(lease: Make) -> None:
+    held = lease(held_at=0)
+    (usage,) = settle(held, ledger(peak=None, denied=9 * 10**18), at=4 * SECOND)
+    assert (usage.peak_bytes, usage.mean_bytes, usage.denied) == (None, None, None)
+    assert (usage.wall_ns, usage.leased_bytes) == (4 * SECOND, 1_000)
+    (usage,) = settle(held, ledger(byte_seconds=None, denied=None), at=4 * SECOND)
+    assert (usage.peak_bytes, usage.mean_bytes, usage.denied) == (800, None, None)
+
+
 @given(
     peak=st.integers(-(2**64), 2**64),
     byte_seconds=st.floats(),
@@ -70,10 +79,10 @@ def test_whatever_the_tenant_writes_the_figures_are_possible_ones(
     share = Share(GpuUuid("GPU-a"), None if memory is None else Bytes(memory), Thousandths(1))
     written = ledger(peak=peak, byte_seconds=byte_seconds, denied=denied)
     (usage,) = settle(lease(shares=(share,), held_at=0), written, at=wall)
-    assert usage.peak_bytes is not None
-    assert usage.denied is not None
-    assert 0 <= usage.peak_bytes <= (2**63 - 1 if memory is None else memory)
-    assert 0 <= usage.denied < 2**63
+    largest = 2**53 if memory is None else memory
+    assert usage.denied == (denied if 0 <= denied <= 2**53 else None)
+    assert usage.peak_bytes == (min(peak, largest) if 0 <= peak <= 2**53 else None)
     if usage.mean_bytes is not None:
+        assert usage.peak_bytes is not None
         assert math.isfinite(usage.mean_bytes)
         assert 0 <= usage.mean_bytes <= usage.peak_bytes

@@ -49,6 +49,15 @@ def test_what_nobody_measured_is_unknown_and_not_zero(lease: Make) -> None:
     assert (mixed.byte_ns, mixed.unknown_memory, mixed.denied) == (100_000, 1, 0)
 
 
+def test_one_lease_of_nonsense_does_not_drown_the_sum(lease: Make) -> None:
+    """A book may hold such a figure since before it was called unknown."""
+    mad = used(lease(id=LeaseId("m3bq8")), denied=9 * 10**18)
+    (row,) = tally(used(lease(), denied=4) + mad, by="user")
+    assert (row.denied, row.leases) == (4, 2)
+    (alone,) = tally(mad, by="user")
+    assert alone.denied is None
+
+
 @pytest.mark.parametrize("by", TallyBy)
 def test_the_largest_user_of_compute_comes_first(lease: Make, by: TallyBy) -> None:
     small = lease(id=LeaseId("aaaaa"), user="bob", command=None, ended_at=110)
