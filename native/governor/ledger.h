@@ -2,7 +2,8 @@
  *
  * Every process owns one slot and writes its own bytes there. Bytes in use are the sum of the
  * live slots and are kept nowhere else, so no crash can leave a wrong total: a dead slot's lock is
- * gone with its process, and whoever next needs room clears it.
+ * gone with its process, and whoever next needs room clears it. For its own slot a process believes
+ * what it remembers and not the file, which all others may write.
  *
  * A charge is published in the own slot first and then checked against the sum. Of several that
  * race, the one that published last sees all the others; so those that pass never exceed the
