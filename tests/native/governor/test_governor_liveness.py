@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +15,25 @@ CLOSE_ALL = "os.closerange(3, 1024)\n"
 """As closefrom() and a daemon's start do; ctypes keeps no number open."""
 
 
-def start(share: ShareOnDisk, script: str) -> "subprocess.Popen[str]":
-    """A program that has come to its first say()."""
-    process = share.start(script)
-    assert process.stdout is not None
-    said = process.stdout.readline()
-    assert said == "0\n", said + (process.communicate()[1])
-    return process
+Start = Callable[[ShareOnDisk, str], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Programs that have come to their first say(); none outlives the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(share: ShareOnDisk, script: str) -> "subprocess.Popen[str]":
+        process = share.start(script)
+        started.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "0\n"
+        return process
+
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate()
 
 
 def test_no_descriptor_of_the_ledger_stays_open(share: ShareOnDisk) -> None:
@@ -39,7 +51,7 @@ say(sorted(set(os.listdir("/proc/self/fd")) - before))
     )
 
 
-def test_a_program_that_closes_its_descriptors_still_counts(share: ShareOnDisk) -> None:
+def test_a_program_that_closes_its_descriptors_still_counts(share: ShareOnDisk, start: Start) -> None:
     holder = start(
         share, "begin(); check(alloc(80 * MIB)[0])\n" + CLOSE_ALL + "say(0)\ninput()\nsay(alloc(20 * MIB)[0])"
     )
@@ -51,7 +63,16 @@ def test_a_program_that_closes_its_descriptors_still_counts(share: ShareOnDisk) 
     assert share.run("begin()\nsay(alloc(90 * MIB)[0])") == 0
 
 
-def test_a_daemon_of_a_fork_counts_and_frees_with_its_death(share: ShareOnDisk) -> None:
+def test_sigkill_frees_what_a_program_without_descriptors_held(share: ShareOnDisk, start: Start) -> None:
+    holder = start(share, "begin(); check(alloc(80 * MIB)[0])\n" + CLOSE_ALL + "say(0)\ninput()")
+    assert share.ledger().devices[0].used == 90 * MIB
+    holder.kill()
+    holder.wait(timeout=20)
+    assert share.ledger().devices[0].used == 0
+    assert share.run("begin()\nsay(alloc(90 * MIB)[0])") == 0
+
+
+def test_a_daemon_of_a_fork_counts_and_frees_with_its_death(share: ShareOnDisk, start: Start) -> None:
     """fork, setsid, close all, then the device: the usual order, with a parent that used it before."""
     script = (
         "begin(); check(alloc(30 * MIB)[0])\n"
@@ -126,7 +147,9 @@ say([os.waitpid(child, 0)[1], used() // MIB])
 
 
 @pytest.mark.parametrize("inherit", [False, True])
-def test_exec_releases_also_where_every_descriptor_is_inherited(share: ShareOnDisk, inherit: bool) -> None:
+def test_exec_releases_also_where_every_descriptor_is_inherited(
+    share: ShareOnDisk, start: Start, inherit: bool
+) -> None:
     keep = (
         "for n in os.listdir('/proc/self/fd'):\n"
         "    try: os.set_inheritable(int(n), True)\n    except OSError: pass\n"
@@ -192,10 +215,12 @@ def overlay(tmp_path: Path) -> Iterator[Path]:
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
         pytest.skip("no overlayfs can be mounted here")
     yield tmp_path / "merged"
-    subprocess.run(["umount", tmp_path / "merged"], check=True)
+    subprocess.run(["umount", "--lazy", tmp_path / "merged"], check=True)
 
 
-def test_on_overlayfs_too_the_lock_lasts_or_is_taken_anew(overlay: Path, make_share: MakeShare) -> None:
+def test_on_overlayfs_too_the_lock_lasts_or_is_taken_anew(
+    overlay: Path, make_share: MakeShare, start: Start
+) -> None:
     share = make_share(folder=overlay)
     holder = start(
         share,
