@@ -54,9 +54,7 @@ def processes_carrying(leases: Iterable[LeaseId]) -> dict[LeaseId, tuple[int, ..
     a program that clears its environment is not: the ledger's slot locks catch that one.
     Processes whose environment we may not read (another user's) are left out as well.
     """
-    # The variable can be unset and the library path kept: such a program loads the governor
-    # later, and its folder must be there, or it would fall through to the system's libcuda.
-    wanted = {lease: (f"{VARIABLE}={lease}\0".encode(), f"/shares/{lease}/lib".encode()) for lease in leases}
+    wanted = {lease: (f"{VARIABLE}={lease}".encode(), f"/shares/{lease}/lib".encode()) for lease in leases}
     if not wanted:
         return {}
     found: dict[LeaseId, list[int]] = {}
@@ -66,10 +64,22 @@ def processes_carrying(leases: Iterable[LeaseId]) -> dict[LeaseId, tuple[int, ..
         environment = b""
         with contextlib.suppress(OSError):
             environment = Path(f"/proc/{pid}/environ").read_bytes()
-        for lease, marks in wanted.items():
-            if any(mark in environment for mark in marks):
+        if b"ALIQUOT_LEASE=" not in environment and b"/shares/" not in environment:
+            continue
+        items = environment.split(b"\0")
+        for lease, (variable, library) in wanted.items():
+            if variable in items or any(_leads_to(item, library) for item in items):
                 found.setdefault(lease, []).append(pid)
     return {lease: tuple(pids) for lease, pids in found.items()}
+
+
+def _leads_to(item: bytes, library: bytes) -> bool:
+    """Whether a library path leads into a share, though our variable was unset.
+
+    Such a program may load the governor later, and would fall through to the system's libcuda if
+    the folder had gone with the lease.
+    """
+    return item.startswith(b"LD_LIBRARY_PATH=") and library in item
 
 
 def _stat(pid: int) -> list[str]:
