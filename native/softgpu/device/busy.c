@@ -52,7 +52,7 @@ uint64_t sg_running_busy_ns(sg_device *device, int slot, uint64_t now_ns) {
     uint64_t end = now_ns / SG_BUCKET_NS * SG_BUCKET_NS, begin = end - 10 * SG_BUCKET_NS;
     if (since == 0 || since >= end || (slot >= 0 && atomic_load(&device->state->running_slot) != (uint32_t)slot))
         return 0;
-    if (!sg_lock_held_elsewhere(device->state_file.number, SG_LOCK_RUN) &&
+    if (!sg_lock_held_elsewhere(sg_state_file(device), SG_LOCK_RUN) &&
         atomic_load(&device->state->running_slot) != (uint32_t)device->slot)
         return 0;
     return end - (since > begin ? since : begin);

@@ -37,25 +37,35 @@ static void free_chunks_of(sg_device *device, const bool *dead_owner) {
     }
 }
 
-/* An unused slot counts as dead as well: a process killed while it left may still own chunks. */
-void sg_repair(sg_device *device) {
-    bool dead[SG_MAXIMUM_PROCESSES];
-    for (int i = 0; i < SG_MAXIMUM_PROCESSES; i++)
-        dead[i] = atomic_load(&device->state->slots[i].used) == 0 || !sg_slot_alive(device, i);
-    free_chunks_of(device, dead);
-    for (int i = 0; i < SG_MAXIMUM_PROCESSES; i++)
-        if (dead[i])
-            atomic_store(&device->state->slots[i].used, 0);
-}
-
-void sg_find_dead(sg_device *device, bool *dead) {
+/* Which slots are in use by nobody alive; whether there is one. Asked through a descriptor that the program
+ * replaced meanwhile, everybody would seem dead: nobody is, then. */
+static bool probe(sg_device *device, bool *dead) {
     bool any = false;
-    (void)sg_state_file(device); /* where it cannot be opened, everybody counts as alive */
+    int file = sg_state_file(device);
     for (int i = 0; i < SG_MAXIMUM_PROCESSES; i++) {
         dead[i] = atomic_load(&device->state->slots[i].used) != SG_SLOT_FREE && !sg_slot_alive(device, i);
         any = any || dead[i];
     }
-    if (any && sg_metadata_lock(device, SG_READER_PATIENCE_NS) == 0) {
+    if (file >= 0 && sg_state_file(device) == file)
+        return any;
+    memset(dead, 0, SG_MAXIMUM_PROCESSES * sizeof *dead);
+    return false;
+}
+
+/* An unused slot counts as dead as well: a process killed while it left may still own chunks. */
+void sg_repair(sg_device *device) {
+    bool dead[SG_MAXIMUM_PROCESSES];
+    probe(device, dead);
+    for (int i = 0; i < SG_MAXIMUM_PROCESSES; i++)
+        dead[i] = dead[i] || atomic_load(&device->state->slots[i].used) == SG_SLOT_FREE;
+    free_chunks_of(device, dead);
+    for (int i = 0; i < SG_MAXIMUM_PROCESSES; i++)
+        if (dead[i])
+            atomic_store(&device->state->slots[i].used, SG_SLOT_FREE);
+}
+
+void sg_find_dead(sg_device *device, bool *dead) {
+    if (probe(device, dead) && sg_metadata_lock(device, SG_READER_PATIENCE_NS) == 0) {
         sg_repair(device);
         sg_metadata_unlock(device);
         memset(dead, 0, SG_MAXIMUM_PROCESSES * sizeof *dead);

@@ -26,9 +26,10 @@ def launches(process: subprocess.Popen[str]) -> list[int]:
     return [json.loads(line)["ended"] for line in out.splitlines() if line.endswith("}")]
 
 
+@pytest.mark.parametrize("count", [2, 4])
 @pytest.mark.usefixtures("device")
-def test_two_processes_that_launch_in_a_loop_take_turns(box: Box) -> None:
-    workers = [box.start("spin.py", ROUGHLY_30_MS) for _ in range(2)]
+def test_processes_that_launch_in_a_loop_take_turns(box: Box, count: int) -> None:
+    workers = [box.start("spin.py", ROUGHLY_30_MS) for _ in range(count)]
     first = [first_answer(worker)["ended"] for worker in workers]
     both_since = max(first)
     while time.monotonic_ns() < both_since + 1_000_000_000:
