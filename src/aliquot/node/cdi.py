@@ -40,10 +40,6 @@ def remove_specs(paths: Paths, lease: LeaseId) -> None:
         remove_cdi_spec(lease, folder=folder_of(paths, lease), cdi_folder=cdi_folder)
 
 
-def has_specs(paths: Paths, lease: LeaseId) -> bool:
-    return bool(_noted(paths, lease))
-
-
 def remove_stale_specs(paths: Paths, live: Iterable[LeaseId]) -> None:
     """Those of this book in the usual folders whose lease is gone and whose note went with it."""
     keep = set(live)

@@ -17,6 +17,10 @@ def look_here(paths: Paths) -> Snapshot:
     return look(softgpu_root=paths.softgpu)
 
 
+def by_uuid(snapshot: Snapshot) -> dict[GpuUuid, Gpu]:
+    return {gpu.uuid: gpu for gpu in snapshot.gpus}
+
+
 def with_book(
     snapshot: Snapshot,
     *,

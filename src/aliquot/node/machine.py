@@ -34,7 +34,7 @@ from aliquot.node.cdi import edits_inside
 from aliquot.node.checking import Check, check_machine
 from aliquot.node.ending import end_by_hand
 from aliquot.node.explaining import Explanation, explain_ask
-from aliquot.node.looking import look_here, pid_namespace, pids_inside, with_book
+from aliquot.node.looking import by_uuid, look_here, pid_namespace, pids_inside, with_book
 from aliquot.node.paths import Paths, paths_of
 from aliquot.node.reaping import reap
 from aliquot.node.running import (
@@ -181,10 +181,10 @@ class Machine:
 
         lease = reserve(self.book, snapshot, terms)
         self._warn(other_books(lease, snapshot))
-        return prepare(self.paths, self.book, lease, _by_uuid(snapshot), then=hold)
+        return prepare(self.paths, self.book, lease, by_uuid(snapshot), then=hold)
 
     def forms(self, lease: Lease) -> Forms:
-        gpus = _by_uuid(self.look())
+        gpus = by_uuid(self.look())
         driver = driver_of(self.paths, lease, gpus)
         text = forms(
             lease.id,
@@ -242,9 +242,7 @@ class Machine:
     def release(self, lease: Lease, *, force: bool = False) -> tuple[Usage, ...]:
         """Raises AliquotError: LEASE_ENDED, LEASE_BUSY (without ``force``)."""
         self.reap()
-        return end_by_hand(
-            self.paths, self.book, self.book.find(lease.id), _by_uuid(self.look()), force=force
-        )
+        return end_by_hand(self.paths, self.book, self.book.find(lease.id), by_uuid(self.look()), force=force)
 
     # ---- measure ----
 
@@ -316,9 +314,9 @@ class Machine:
             self.notices.append(notice)
 
     def _ready(self, *, new: bool = True) -> Snapshot:
-        if new:
-            refuse_inside_a_share(os.environ, [lease.id for lease in self.leases()])
         self.reap()
+        if new:
+            refuse_inside_a_share(os.environ, [lease.id for lease in self.book.leases(live=True)])
         snapshot = self.look()
         self.book.note_gpus(snapshot.gpus, at=time.time_ns())
         return snapshot
@@ -334,10 +332,6 @@ class Machine:
                     slot.pid for slot in ledger.slots if slot.alive and slot.pid_namespace == here
                 )
         return found
-
-
-def _by_uuid(snapshot: Snapshot) -> dict[GpuUuid, Gpu]:
-    return {gpu.uuid: gpu for gpu in snapshot.gpus}
 
 
 def _begins(uuid: GpuUuid, text: str) -> bool:

@@ -25,7 +25,7 @@ from aliquot.model import (
     Severity,
 )
 from aliquot.node.cdi import USUAL_FOLDERS, edits_inside, remove_stale_specs, write_spec
-from aliquot.node.looking import boot_id, look_here
+from aliquot.node.looking import boot_id, by_uuid, look_here
 from aliquot.node.paths import Paths
 from aliquot.node.releasing import release_lease, stop_new_work
 from aliquot.node.share_folder import (
@@ -150,4 +150,4 @@ def _remake_spec(paths: Paths, lease: Lease, gpus: Mapping[GpuUuid, Gpu], driver
 
 
 def _gpus(paths: Paths) -> dict[GpuUuid, Gpu]:
-    return {gpu.uuid: gpu for gpu in look_here(paths).gpus}
+    return by_uuid(look_here(paths))

@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,8 +27,6 @@ from aliquot.model import (
     Ask,
     ContainerHolder,
     Edits,
-    Gpu,
-    GpuUuid,
     Holder,
     Isolation,
     Lease,
@@ -39,6 +38,7 @@ from aliquot.model import (
     Snapshot,
 )
 from aliquot.node.cdi import edits_inside, write_spec
+from aliquot.node.looking import by_uuid
 from aliquot.node.paths import Paths
 from aliquot.node.share_folder import folder_of, refuse_without_governor
 from aliquot.node.supervising import WaitingChild, fork_waiting
@@ -99,12 +99,14 @@ def run_order(paths: Paths, book: Book, snapshot: Snapshot, order: Order, plan: 
         nonlocal child
         child = plan.start(prepared)
         try:
-            return book.advance(prepared.id, LeaseState.HELD, at=_now(), holder=plan.holder(child.pid))
+            return book.advance(
+                prepared.id, LeaseState.HELD, at=time.time_ns(), holder=plan.holder(child.pid)
+            )
         except BaseException:
             child.abandon()
             raise
 
-    lease = prepare(paths, book, lease, _by_uuid(snapshot), then=hold)
+    lease = prepare(paths, book, lease, by_uuid(snapshot), then=hold)
     if child is None:
         raise RuntimeError("a held lease has its child")
     if order.announce:
@@ -118,7 +120,7 @@ def _in_text(command: str) -> str:
 
 
 def process_plan(paths: Paths, snapshot: Snapshot, order: Order) -> Plan:
-    gpus = _by_uuid(snapshot)
+    gpus = by_uuid(snapshot)
 
     def start(lease: Lease) -> WaitingChild:
         if lease.governed:
@@ -145,7 +147,7 @@ def container_plan(
     _refuse_weakened(order, rewrite(command, engine=engine, insertion=(), own_folders=own).notices)
     image = image_of(command, engine=engine)
     image_env = image_environment(engine.client, image) if image else None
-    gpus = _by_uuid(snapshot)
+    gpus = by_uuid(snapshot)
 
     def start(lease: Lease) -> WaitingChild:
         edits = edits_inside(paths, lease, gpus, driver_of(paths, lease, gpus))
@@ -204,16 +206,6 @@ def _no_cdi(engine: Engine) -> str:
     if writable_cdi_folder(engine.cdi_folders) is None:
         return f"none of {', '.join(engine.cdi_folders)} is writable"
     return f"this {engine.kind.value} would let a mount of the command hide the share that CDI puts in"
-
-
-def _by_uuid(snapshot: Snapshot) -> dict[GpuUuid, Gpu]:
-    return {gpu.uuid: gpu for gpu in snapshot.gpus}
-
-
-def _now() -> int:
-    from time import time_ns
-
-    return time_ns()
 
 
 def refuse_inside_a_share(environ: Mapping[str, str], live: Collection[LeaseId]) -> None:

@@ -42,9 +42,8 @@ class Users:
 
 
 def users_of(paths: Paths, lease: Lease) -> Users:
-    evidence = gather(paths, [lease])
-    pids = set(evidence.carrying.get(lease.id, ()))
-    if isinstance(lease.holder, ProcessHolder) and evidence.alive.get(lease.holder):
+    pids = set(processes_carrying([lease.id]).get(lease.id, ()))
+    if isinstance(lease.holder, ProcessHolder) and is_alive(lease.holder):
         pids.add(lease.holder.pid)
     elsewhere = 0
     ledger = read_ledger(ledger_file(paths, lease.id), devices=len(lease.shares))
