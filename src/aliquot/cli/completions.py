@@ -17,10 +17,8 @@ else:  # generic since click 8.5 only
 _Answer = TypeVar("_Answer")
 
 
-class LeaseIdentity(_Text):
-    """A lease's id or name, completed from the book."""
-
-    name = "lease"
+class _Offering(_Text):
+    """A text of which the shell is offered what ``offers`` gives."""
 
     def shell_complete(
         self,
@@ -28,6 +26,18 @@ class LeaseIdentity(_Text):
         param: click.Parameter,  # noqa: ARG002
         incomplete: str,
     ) -> "list[CompletionItem]":
+        return self.offers(incomplete)
+
+    def offers(self, incomplete: str) -> "list[CompletionItem]":
+        raise NotImplementedError
+
+
+class LeaseIdentity(_Offering):
+    """A lease's id or name, completed from the book."""
+
+    name = "lease"
+
+    def offers(self, incomplete: str) -> "list[CompletionItem]":
         from click.shell_completion import CompletionItem
 
         items: list[CompletionItem] = []
@@ -38,17 +48,12 @@ class LeaseIdentity(_Text):
         return [item for item in items if item.value.startswith(incomplete)]
 
 
-class SoftGpuIdentity(_Text):
+class SoftGpuIdentity(_Offering):
     """A software GPU's UUID or ``all``, completed from what is on disk."""
 
     name = "uuid"
 
-    def shell_complete(
-        self,
-        ctx: click.Context,  # noqa: ARG002 - click's face
-        param: click.Parameter,  # noqa: ARG002
-        incomplete: str,
-    ) -> "list[CompletionItem]":
+    def offers(self, incomplete: str) -> "list[CompletionItem]":
         from click.shell_completion import CompletionItem
 
         gpus = _asked_machine(lambda machine: machine.softgpu_list())
@@ -57,17 +62,12 @@ class SoftGpuIdentity(_Text):
         return [item for item in items if item.value.startswith(incomplete)]
 
 
-class ProfileCount(_Text):
+class ProfileCount(_Offering):
     """``[Nx]PROFILE`` of a software GPU, its profile completed."""
 
     name = "profile"
 
-    def shell_complete(
-        self,
-        ctx: click.Context,  # noqa: ARG002 - click's face
-        param: click.Parameter,  # noqa: ARG002
-        incomplete: str,
-    ) -> "list[CompletionItem]":
+    def offers(self, incomplete: str) -> "list[CompletionItem]":
         from click.shell_completion import CompletionItem
 
         from aliquot.node import softgpu_profiles
@@ -78,17 +78,12 @@ class ProfileCount(_Text):
         return [CompletionItem(name) for name in names if name.lower().startswith(incomplete.lower())]
 
 
-class ShellFile(_Text):
+class ShellFile(_Offering):
     """A text that the shell completes as it completes files: ``-f FILE``, and a command after ``--``."""
 
     name = "file"
 
-    def shell_complete(
-        self,
-        ctx: click.Context,  # noqa: ARG002 - click's face
-        param: click.Parameter,  # noqa: ARG002
-        incomplete: str,
-    ) -> "list[CompletionItem]":
+    def offers(self, incomplete: str) -> "list[CompletionItem]":
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(incomplete, type="file")]
