@@ -44,6 +44,7 @@ from aliquot.lease.liveness import describe
 from aliquot.lease.rows import (
     IN_ORDER,
     SELECT_LEASES,
+    StoredLease,
     leases_of,
 )
 from aliquot.lease.storage import BookFile
@@ -91,6 +92,9 @@ class Book:
     def __init__(self, file: BookFile) -> None:
         self._file = file
         self._me: ProcessHolder | None = None
+        self._newest: StoredLease | None = None
+        """What this book wrote last. A lease's next step usually comes from who took its last, so
+        it is decided on this without another look; ``write`` tells when somebody else was faster."""
 
     @property
     def path(self) -> Path:
@@ -138,7 +142,9 @@ class Book:
                 return decision
             capacities = cards.capacities(db, [share.gpu for share in decision.shares])
             refuse_double_booking(live, decision.shares, capacities)
-            return insert(db, _drafted(draft, decision, worker), live, entropy)
+            born = insert(db, lambda id_: _drafted(id_, draft, decision, worker), live, entropy)
+        self._newest = born
+        return born.lease
 
     def advance(
         self,
@@ -257,20 +263,36 @@ class Book:
         The change is written only where the lease's newest event is still the one of the look
         (every change writes one); otherwise it is looked at and decided again.
         """
+        remembered = self._newest if self._newest and self._newest.lease.id == lease else None
         while True:
-            stored = looking_up.stored(self._file, lease)
-            if seen is not None and stored.lease != seen:
-                raise StaleDecisionError(lease)
-            after, events = stored.lease, events_for(stored.lease)
-            for event in events:
-                try:
-                    after, _ = step(after, event)
-                except IllegalStepError as error:
-                    raise IllegalStepError(stored.lease, event, self._story(lease)) from error
+            stored = remembered or looking_up.stored(self._file, lease)
+            try:
+                after, events = self._decide(stored, events_for, seen)
+            except AliquotError:
+                if remembered is None:
+                    raise
+                remembered = None  # what is told to the user is what the file says
+                continue
             change = change_of(stored, after, events, usages)
             with self._file.transaction(on_disk=on_disk) as db:
-                if write(db, change):
-                    return after
+                newest = write(db, change)
+            if newest is not None:
+                self._newest = StoredLease(stored.seq, newest, after)
+                return after
+            remembered = None
+
+    def _decide(
+        self, stored: StoredLease, events_for: Callable[[Lease], tuple[Event, ...]], seen: Lease | None
+    ) -> tuple[Lease, tuple[Event, ...]]:
+        if seen is not None and stored.lease != seen:
+            raise StaleDecisionError(stored.lease.id)
+        after, events = stored.lease, events_for(stored.lease)
+        for event in events:
+            try:
+                after, _ = step(after, event)
+            except IllegalStepError as error:
+                raise IllegalStepError(stored.lease, event, self._story(stored.lease.id)) from error
+        return after, events
 
     def _story(self, lease: LeaseId) -> tuple[str, ...]:
         return tuple(
@@ -284,9 +306,9 @@ def _always(event: Event) -> Callable[[Lease], tuple[Event, ...]]:
     return lambda _: (event,)
 
 
-def _drafted(draft: LeaseDraft, placed: Placed, worker: ProcessHolder) -> Lease:
+def _drafted(id_: LeaseId, draft: LeaseDraft, placed: Placed, worker: ProcessHolder) -> Lease:
     return Lease(
-        id=LeaseId(""),
+        id=id_,
         state=LeaseState.PREPARING,
         ask=draft.ask,
         shares=placed.shares,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from aliquot.lease.failures import CorruptRowError
 from aliquot.lease.storage import Row
@@ -176,6 +177,8 @@ def _share(row: Row) -> Share:
         raise CorruptRowError(f"a share of lease {row[1]}: {error}") from error
 
 
+# Each reservation reads all live leases while others wait, and few changed since the last one.
+@lru_cache(maxsize=64)
 def _lease(row: Row, shares: tuple[Share, ...]) -> Lease:
     (id_, state, ask, policy, isolation, kind, pid, start, namespace, engine, endpoint, stop, *rest) = row[
         1 : 1 + _WIDTH

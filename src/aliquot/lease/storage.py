@@ -8,9 +8,9 @@ A commit without it is on disk with the next one that has it, since the WAL is o
 
 Waiting. SQLite's own busy handler sleeps up to 100 ms at a stretch and is so unfair that one
 of 4 writers got 1 turn while another got 2500 (measured), and so may fail after its whole wait
-in a book that is merely busy. We wait in random sleeps of 1 to 8 ms instead. Much shorter ones
-were measured slower for everybody: each try costs as much as a step, and takes the processor
-from whoever holds the lock.
+in a book that is merely busy. We wait in random sleeps of 3 to 12 ms instead. Shorter ones were
+measured slower for everybody: each try costs as much as a step, each change of hands makes the
+next one read the changed pages again, and both take the processor from whoever holds the lock.
 """
 
 import os
@@ -27,8 +27,8 @@ from aliquot.lease.migrations import APPLICATION_ID, MIGRATIONS, PAGE_BYTES
 
 _CHECKPOINT_BYTES = 4 << 20
 """The log is folded into the file about when it has grown to this: SQLite's own default, in bytes."""
-_FIRST_WAIT_S = 0.001
-_LONGEST_WAIT_S = 0.008
+_FIRST_WAIT_S = 0.003
+_LONGEST_WAIT_S = 0.012
 _WAIT_GROWTH = 1.5
 _T = TypeVar("_T")
 Row = tuple[Any, ...]

@@ -1,17 +1,22 @@
 """The statements that write leases. All of them run inside a transaction that the caller opened."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from sqlite3 import Connection
 
 from aliquot.lease.lifecycle import Event, describe_holder, line_of
 from aliquot.lease.rows import LEASE_COLUMNS, StoredLease, changed_values, lease_values
-from aliquot.model import AliquotError, Lease, Reason, Usage, lease_id
+from aliquot.model import AliquotError, Lease, LeaseId, Reason, Usage, lease_id
 
 _DRAWS = 1000
+# The number that the next row of ``event`` gets, by the rule of INTEGER PRIMARY KEY without
+# AUTOINCREMENT. A lease may point at events that are written after it, in the same transaction:
+# that saves a second UPDATE at its birth, and a SELECT before each step.
+_NEXT_EVENT = "(SELECT coalesce(max(seq), 0) + 1 FROM event)"
 _INSERT_LEASE = (
-    f"INSERT INTO lease ({', '.join(LEASE_COLUMNS)}) "
-    f"VALUES ({', '.join(f':{column}' for column in LEASE_COLUMNS)}) ON CONFLICT (id) DO NOTHING"
+    f"INSERT INTO lease ({', '.join(LEASE_COLUMNS)}, last_event) "
+    f"VALUES ({'?, ' * len(LEASE_COLUMNS)}{_NEXT_EVENT}) "
+    "ON CONFLICT (id) DO NOTHING"
 )
 _INSERT_EVENT = "INSERT INTO event (at, lease, what, detail, before) VALUES (?, ?, ?, ?, ?)"
 _INSERT_SHARE = "INSERT INTO share (lease, position, gpu, memory, compute, whole) VALUES (?, ?, ?, ?, ?, ?)"
@@ -38,26 +43,30 @@ class Change:
 def change_of(stored: StoredLease, after: Lease, events: Sequence[Event], usages: Sequence[Usage]) -> Change:
     """From ``stored`` to ``after``, by ``events``: at least one."""
     changed = changed_values(stored.lease, after)
-    assignments = ", ".join(f"{column} = ?" for column in (*changed, "last_event"))
+    assignments = "".join(f"{column} = ?, " for column in changed)
     return Change(
         seq=stored.seq,
         last_event=stored.last_event,
         told=tuple((event.at, stored.seq, *line_of(event)) for event in events),
-        statement=f"UPDATE lease SET {assignments} WHERE seq = ?",
+        statement=(
+            f"UPDATE lease SET {assignments}last_event = {_NEXT_EVENT} + ? WHERE seq = ? AND last_event = ?"
+        ),
         values=tuple(changed.values()),
         figures=[_usage_values(stored.seq, position, usage) for position, usage in enumerate(usages)],
     )
 
 
-def insert(db: Connection, draft: Lease, live: Sequence[Lease], entropy: Callable[[], int]) -> Lease:
-    """``draft`` with an id that was never used, its shares, and the first line of its story."""
+def insert(
+    db: Connection, named: Callable[[LeaseId], Lease], live: Sequence[Lease], entropy: Callable[[], int]
+) -> StoredLease:
+    """The lease that ``named`` makes of an unused id, its shares, and the first line of its story."""
     names = {lease.name for lease in live}
     for _ in range(_DRAWS):
-        lease = replace(draft, id=lease_id(entropy()))
+        lease = named(lease_id(entropy()))
         # An id that is also somebody's name would make that name mean two leases.
         if lease.id in names or lease.id == lease.name:
             continue
-        inserted = db.execute(_INSERT_LEASE, lease_values(lease))
+        inserted = db.execute(_INSERT_LEASE, tuple(lease_values(lease).values()))
         if inserted.rowcount == 1:
             break
     else:
@@ -72,22 +81,28 @@ def insert(db: Connection, draft: Lease, live: Sequence[Lease], entropy: Callabl
     )
     line = ("preparing", f"for {describe_holder(lease.holder)}")
     last = db.execute(_INSERT_EVENT, (lease.created_at, seq, *line, None)).lastrowid
-    db.execute("UPDATE lease SET last_event = ? WHERE seq = ?", (last, seq))
-    return lease
+    return StoredLease(seq=_rowid(seq), last_event=_rowid(last), lease=lease)
 
 
-def write(db: Connection, change: Change) -> bool:
-    """False, with nothing written, where the lease changed since it was read."""
-    found = db.execute("SELECT last_event FROM lease WHERE seq = ?", (change.seq,)).fetchone()
-    if found != (change.last_event,):
-        return False
-    newest: int | None = change.last_event
+def write(db: Connection, change: Change) -> int | None:
+    """The lease's newest event; None, with nothing written, where it changed since it was read."""
+    updated = db.execute(
+        change.statement, (*change.values, len(change.told) - 1, change.seq, change.last_event)
+    )
+    if updated.rowcount != 1:
+        return None
+    newest = change.last_event
     for line in change.told:
-        newest = db.execute(_INSERT_EVENT, (*line, newest)).lastrowid
-    db.execute(change.statement, (*change.values, newest, change.seq))
+        newest = _rowid(db.execute(_INSERT_EVENT, (*line, newest)).lastrowid)
     if change.figures:
         db.executemany(_INSERT_USAGE, change.figures)
-    return True
+    return newest
+
+
+def _rowid(found: int | None) -> int:
+    if found is None:  # never after an INSERT of one row; sqlite3's types allow it
+        raise RuntimeError("SQLite gave an inserted row no number")
+    return found
 
 
 def _usage_values(seq: int, position: int, usage: Usage) -> tuple[object, ...]:
