@@ -241,6 +241,23 @@ def test_a_decision_on_a_lease_that_changed_since_is_not_carried_out(book: Book,
     assert book.advance(seen.id, LeaseState.HELD, at=3_000, seen=book.find(seen.id)).holder == PROCESS
 
 
+def test_a_lease_that_another_process_changed_meanwhile_is_looked_at_again(
+    book: Book, path: Path, reserve: Reserve
+) -> None:
+    """What a book wrote last it remembers; the memory never wins over the file."""
+    lease = reserve(book)
+    with open_book(path) as other:
+        other.advance(lease.id, LeaseState.HELD, at=2_000, holder=PROCESS)
+        assert book.set_expiry(lease.id, 90_000, at=3_000).held_at == 2_000
+        end(other, lease)
+        with pytest.raises(AliquotError) as refused:
+            book.end(lease.id, at=10_000, why="expired", usages=())
+    assert refused.value.reason is Reason.LEASE_ENDED
+    assert [event.what for event in book.events(lease.id)] == [
+        *("preparing", "held", "expiry", "releasing", "ended")
+    ]
+
+
 def test_holder_time_limit_and_boot_change_and_are_told_in_the_story(book: Book, reserve: Reserve) -> None:
     lease = reserve(book)
     book.advance(lease.id, LeaseState.HELD, at=2_000)
