@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv/bin
 
-.PHONY: demo test test-all check generate bench build setup clients wheel clean
+.PHONY: demo test test-all check generate bench build setup clients clients-more wheel clean
 
 demo: build clients
 	@$(VENV)/aliquot demo
@@ -10,7 +10,7 @@ demo: build clients
 test: setup build clients
 	@tools/run_tests fast
 
-test-all: setup build clients
+test-all: setup build clients clients-more
 	@tools/run_tests all
 
 check: setup
@@ -24,16 +24,18 @@ bench: setup build clients
 	@test -n "$(NAME)" || { echo "usage: make bench NAME=$$(ls bench | sed -n 's/\.py$$//p' | grep -v '^row$$' | paste -sd'|')"; exit 2; }
 	@$(VENV)/python bench/$(NAME).py
 
-# The three below do nothing, and write nothing, when they are up to date.
+# The four below do nothing, and write nothing, when they are up to date.
 build:
 	@tools/setup build
 setup:
 	@tools/setup dev
 clients:
 	@tools/setup clients
+clients-more:
+	@tools/setup clients-more
 
 wheel:
 	@$(PYTHON) -m pip wheel --no-deps -w dist .
 
 clean:
-	rm -rf build dist src/aliquot/_native .venv .clients
+	rm -rf build dist src/aliquot/_native .venv .clients .clients-more

@@ -39,6 +39,15 @@ def client_python() -> str:
 
 
 @pytest.fixture(scope="session")
+def more_client_python() -> str:
+    """The Python of tools/clients-more.txt, which `make test-all` sets up and `make test` does not."""
+    python = ROOT / ".clients-more" / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"{python} is not there: `make clients-more` sets it up")
+    return str(python)
+
+
+@pytest.fixture(scope="session")
 def cuda_headers(client_python: str) -> Path:
     """The folder of NVIDIA's own cuda.h, where the client environment has it."""
     question = "import importlib.util as u; print(list(u.find_spec('nvidia').submodule_search_locations)[0])"
