@@ -35,6 +35,9 @@
 #define SG_READER_PATIENCE_NS UINT64_C(250000000)
 #define SG_TENANT_PATIENCE_NS UINT64_C(5000000000)
 
+/* What passes for time on a device: model.h. */
+typedef enum { SG_TIME_REAL, SG_TIME_SCALED, SG_TIME_VIRTUAL } sg_time;
+
 /* The `device` file. Bytes, kHz and mW; 0 where the file has no such key. */
 typedef struct {
     char uuid[48]; /* GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx */
@@ -50,6 +53,9 @@ typedef struct {
     int registers_per_block;
     int threads_per_multiprocessor, blocks_per_multiprocessor;
     int power_limit_mw;
+    sg_time time;
+    int time_scale_ppm, time_slice_ns, switch_ns, preemption_ns;
+    int fp32_lanes_per_multiprocessor, host_link_mb_per_s, launch_ns;
 } sg_facts;
 
 typedef struct sg_state sg_state;

@@ -34,6 +34,13 @@ static const field fields[] = {
     INT_FIELD(threads_per_multiprocessor, true),
     INT_FIELD(blocks_per_multiprocessor, false),
     INT_FIELD(power_limit_mw, false),
+    INT_FIELD(fp32_lanes_per_multiprocessor, false),
+    INT_FIELD(host_link_mb_per_s, false),
+    INT_FIELD(launch_ns, false),
+    INT_FIELD(time_scale_ppm, false),
+    INT_FIELD(time_slice_ns, false),
+    INT_FIELD(switch_ns, false),
+    INT_FIELD(preemption_ns, false),
 };
 enum { FIELD_COUNT = sizeof fields / sizeof *fields };
 
@@ -87,6 +94,16 @@ static bool parse_pci(const char *text, sg_facts *facts) {
     return true;
 }
 
+static bool parse_time(const char *text, sg_time *time) {
+    static const char *const names[] = {[SG_TIME_REAL] = "real", [SG_TIME_SCALED] = "scaled", [SG_TIME_VIRTUAL] = "virtual"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *time = (sg_time)i;
+            return true;
+        }
+    return false;
+}
+
 static bool store_field(sg_facts *facts, const field *f, const char *value) {
     uint64_t number;
     char *place = (char *)facts + f->offset;
@@ -101,28 +118,30 @@ static bool store_field(sg_facts *facts, const field *f, const char *value) {
 
 enum { SEEN_UUID = FIELD_COUNT, SEEN_PCI = FIELD_COUNT + 1 };
 
-static bool store(sg_facts *facts, const char *key, const char *value, uint32_t *seen) {
+static bool store(sg_facts *facts, const char *key, const char *value, uint64_t *seen) {
     if (strcmp(key, "uuid") == 0) {
-        *seen |= 1u << SEEN_UUID;
+        *seen |= UINT64_C(1) << SEEN_UUID;
         return parse_uuid(value, facts);
     }
     if (strcmp(key, "pci_id") == 0) {
-        *seen |= 1u << SEEN_PCI;
+        *seen |= UINT64_C(1) << SEEN_PCI;
         return parse_pci(value, facts);
     }
     if (strcmp(key, "name") == 0) {
         snprintf(facts->name, sizeof facts->name, "%s", value);
         return true;
     }
+    if (strcmp(key, "time") == 0)
+        return parse_time(value, &facts->time);
     for (size_t i = 0; i < FIELD_COUNT; i++)
         if (strcmp(key, fields[i].key) == 0) {
-            *seen |= 1u << i;
+            *seen |= UINT64_C(1) << i;
             return store_field(facts, &fields[i], value);
         }
     return true; /* a key of a later version */
 }
 
-static bool parse_line(char *line, sg_facts *facts, uint32_t *seen) {
+static bool parse_line(char *line, sg_facts *facts, uint64_t *seen) {
     line += strspn(line, " \t");
     line[strcspn(line, "\r")] = '\0';
     if (*line == '#' || *line == '\0')
@@ -136,6 +155,23 @@ static bool parse_line(char *line, sg_facts *facts, uint32_t *seen) {
     return store(facts, line, value, seen);
 }
 
+static void replace_zero(int *figure, int value) {
+    if (*figure == 0)
+        *figure = value;
+}
+
+/* A device made before a figure was known is timed by these. The slice is what cards without MPS use; what a
+ * change of processes and a preemption cost are the figures of our simulation of compute turns. */
+static void fill_time_defaults(sg_facts *facts) {
+    replace_zero(&facts->fp32_lanes_per_multiprocessor, 64);
+    replace_zero(&facts->host_link_mb_per_s, 12000);
+    replace_zero(&facts->launch_ns, 2500);
+    replace_zero(&facts->time_scale_ppm, 1000000);
+    replace_zero(&facts->time_slice_ns, 2000000);
+    replace_zero(&facts->switch_ns, 35000);
+    replace_zero(&facts->preemption_ns, 75000);
+}
+
 static void fill_defaults(sg_facts *facts) {
     if (facts->shared_per_block_optin_bytes < facts->shared_per_block_bytes)
         facts->shared_per_block_optin_bytes = facts->shared_per_block_bytes;
@@ -145,10 +181,11 @@ static void fill_defaults(sg_facts *facts) {
         facts->blocks_per_multiprocessor = 16;
     if (facts->clock_khz == 0)
         facts->clock_khz = 1000000;
+    fill_time_defaults(facts);
 }
 
 int sg_facts_parse(const char *text, size_t length, sg_facts *facts) {
-    uint32_t seen = 0;
+    uint64_t seen = 0;
     char line[512];
     memset(facts, 0, sizeof *facts);
     for (size_t at = 0; at < length;) {
@@ -160,9 +197,9 @@ int sg_facts_parse(const char *text, size_t length, sg_facts *facts) {
         at += size + 1;
     }
     for (size_t i = 0; i < FIELD_COUNT; i++)
-        if (fields[i].required && !(seen & 1u << i))
+        if (fields[i].required && !(seen & UINT64_C(1) << i))
             return -EINVAL;
-    if (!(seen & 1u << SEEN_UUID) || !(seen & 1u << SEEN_PCI) || facts->multiprocessors == 0)
+    if (!(seen & UINT64_C(1) << SEEN_UUID) || !(seen & UINT64_C(1) << SEEN_PCI) || facts->multiprocessors == 0)
         return -EINVAL;
     if (sg_capacity_bytes(facts) == 0)
         return -EINVAL;

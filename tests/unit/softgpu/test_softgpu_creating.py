@@ -80,7 +80,8 @@ def test_the_device_file_has_every_key_that_the_driver_reads(tmp_path: Path) -> 
     required = """uuid name profile pci_id created_ns memory_bytes memory_reserved_bytes context_bytes
         compute_major compute_minor multiprocessors clock_khz memory_clock_khz bus_width_bits l2_bytes
         shared_per_block_bytes shared_per_block_optin_bytes shared_per_multiprocessor_bytes
-        registers_per_block threads_per_multiprocessor blocks_per_multiprocessor power_limit_mw"""
+        registers_per_block threads_per_multiprocessor blocks_per_multiprocessor power_limit_mw
+        fp32_lanes_per_multiprocessor host_link_mb_per_s launch_ns"""
     assert set(required.split()) <= set(pairs)
     numbers = set(required.split()) - {"uuid", "name", "profile", "pci_id"}
     assert all(int(pairs[key]) > 0 or key == "compute_minor" for key in numbers)
