@@ -52,10 +52,19 @@ typedef struct {
     int shared_per_block_bytes, shared_per_block_optin_bytes, shared_per_multiprocessor_bytes;
     int registers_per_block;
     int threads_per_multiprocessor, blocks_per_multiprocessor;
-    int power_limit_mw;
     sg_time time;
     int time_scale_ppm, time_slice_ns, switch_ns, preemption_ns;
     int fp32_lanes_per_multiprocessor, host_link_mb_per_s, launch_ns;
+    int power_limit_mw, power_limit_min_mw, power_idle_mw;
+    int slowdown_celsius, shutdown_celsius;
+    int fans;
+    int ecc;           /* 1 on, 0 off; -1 where the file does not say */
+    int mig_instances; /* how many the card can be cut into */
+    int pci_device_id; /* device id << 16 | vendor id */
+    int pcie_generation, pcie_width;
+    uint64_t bar1_bytes;
+    uint64_t module_bytes; /* code memory of a context comes in pieces of this; 0: it is not charged */
+    int local_threads;     /* for how many threads local memory is set aside; 0: it is not charged */
 } sg_facts;
 
 typedef struct sg_state sg_state;

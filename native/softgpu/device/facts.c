@@ -41,8 +41,22 @@ static const field fields[] = {
     INT_FIELD(time_slice_ns, false),
     INT_FIELD(switch_ns, false),
     INT_FIELD(preemption_ns, false),
+    INT_FIELD(power_limit_min_mw, false),
+    INT_FIELD(power_idle_mw, false),
+    INT_FIELD(slowdown_celsius, false),
+    INT_FIELD(shutdown_celsius, false),
+    INT_FIELD(fans, false),
+    INT_FIELD(ecc, false),
+    INT_FIELD(mig_instances, false),
+    INT_FIELD(pci_device_id, false),
+    INT_FIELD(pcie_generation, false),
+    INT_FIELD(pcie_width, false),
+    BYTES_FIELD(bar1_bytes, false),
+    BYTES_FIELD(module_bytes, false),
+    INT_FIELD(local_threads, false),
 };
 enum { FIELD_COUNT = sizeof fields / sizeof *fields };
+_Static_assert(FIELD_COUNT + 2 <= 64, "one bit of `seen` each");
 
 static bool parse_number(const char *text, uint64_t limit, uint64_t *number) {
     char *end;
@@ -188,6 +202,7 @@ int sg_facts_parse(const char *text, size_t length, sg_facts *facts) {
     uint64_t seen = 0;
     char line[512];
     memset(facts, 0, sizeof *facts);
+    facts->ecc = -1;
     for (size_t at = 0; at < length;) {
         const char *end = memchr(text + at, '\n', length - at);
         size_t size = end ? (size_t)(end - (text + at)) : length - at;

@@ -23,7 +23,6 @@ static const fixed_attribute fixed[] = {
     {19, 1},         /* CAN_MAP_HOST_MEMORY */
     {30, 512},       /* SURFACE_ALIGNMENT */
     {31, 1},         /* CONCURRENT_KERNELS */
-    {32, 1},         /* ECC_ENABLED */
     {40, 1},         /* ASYNC_ENGINE_COUNT */
     {41, 1},         /* UNIFIED_ADDRESSING */
     {51, 32},        /* TEXTURE_PITCH_ALIGNMENT */
@@ -52,6 +51,7 @@ static bool of_profile(const sg_facts *facts, int attribute, int *value) {
     case 12: *value = facts->registers_per_block; return true;
     case 13: *value = facts->clock_khz; return true;
     case 16: *value = facts->multiprocessors; return true;
+    case 32: *value = facts->ecc == 1; return true; /* ECC_ENABLED */
     case 33: *value = (int)facts->pci_bus; return true;
     case 34: *value = (int)facts->pci_device; return true;
     case 36: *value = facts->memory_clock_khz; return true;

@@ -37,20 +37,19 @@ SG_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t handle, i
     return NVML_SUCCESS;
 }
 
-/* FP32 lanes of a multiprocessor, by compute capability (CUDA programming guide, "arithmetic
- * instructions"). */
 static unsigned cores(const sg_facts *facts) {
-    bool narrow = facts->compute_major == 7 || (facts->compute_major == 8 && facts->compute_minor == 0);
-    return (unsigned)facts->multiprocessors * (narrow ? 64 : 128);
+    return (unsigned)facts->multiprocessors * (unsigned)facts->fp32_lanes_per_multiprocessor;
 }
 
 SG_EXPORT nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t handle, unsigned *count) {
     return tell(handle, cores, count);
 }
 
-/* NVML_DEVICE_ARCH_*: Volta 5, Turing 6, Ampere 7, Ada 8, Hopper 9, Blackwell 10. */
+/* NVML_DEVICE_ARCH_*: Maxwell 3, Pascal 4, Volta 5, Turing 6, Ampere 7, Ada 8, Hopper 9, Blackwell 10. */
 static unsigned architecture(const sg_facts *facts) {
     switch (facts->compute_major) {
+    case 5: return 3;
+    case 6: return 4;
     case 7: return facts->compute_minor >= 5 ? 6 : 5;
     case 8: return facts->compute_minor == 9 ? 8 : 7;
     case 9: return 9;
@@ -106,9 +105,9 @@ SG_EXPORT nvmlReturn_t nvmlDeviceGetVirtualizationMode(nvmlDevice_t handle, unsi
     return always(handle, 0, mode);
 }
 
-/* The cards that MIG exists on. Splitting is not modelled: it is off. */
+/* Splitting is not modelled: where the card can be split, MIG is off. */
 static bool has_mig(const sg_facts *facts) {
-    return facts->compute_minor == 0 && facts->compute_major >= 8;
+    return facts->mig_instances > 0;
 }
 
 SG_EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t handle, unsigned *current, unsigned *pending) {
@@ -131,7 +130,7 @@ SG_EXPORT nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t handle, unsig
         return result;
     if (count == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    *count = has_mig(&device->facts) ? 7 : 0;
+    *count = (unsigned)device->facts.mig_instances;
     return NVML_SUCCESS;
 }
 
@@ -139,10 +138,18 @@ SG_EXPORT nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t handle, unsigned
     return always(handle, 0, yes);
 }
 
-/* ECC is on, as on the data-centre cards of the profiles, and nothing was ever wrong. */
+/* As the card comes: on for a data centre, off on a desk. */
 SG_EXPORT nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t handle, unsigned *current, unsigned *pending) {
-    nvmlReturn_t result = always(handle, 1, current);
-    return result == NVML_SUCCESS ? always(handle, 1, pending) : result;
+    sg_device *device;
+    nvmlReturn_t result = sg_session_device(handle, &device);
+    if (result != NVML_SUCCESS)
+        return result;
+    if (current == NULL || pending == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (device->facts.ecc < 0)
+        return NVML_ERROR_NOT_SUPPORTED;
+    *current = *pending = (unsigned)device->facts.ecc;
+    return NVML_SUCCESS;
 }
 
 SG_EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t handle, unsigned type, unsigned counter,

@@ -62,8 +62,12 @@ class Profile:
             context_bytes=self._shrunk(self.context_bytes, memory),
             compute_capability=self.compute_capability,
             multiprocessors=self.multiprocessors,
-            figures=self.figures,
+            figures=tuple((key, self._scaled_figure(key, value, memory)) for key, value in self.figures),
         )
+
+    def _scaled_figure(self, key: str, value: int, memory: int) -> int:
+        """Local memory is set aside for as many threads as the smaller device has room for."""
+        return min(value, -(-value * memory // self.memory)) if key == "local_threads" else value
 
     def _shrunk(self, part: int, memory: int) -> Bytes:
         in_proportion = -(-part * memory // self.memory // MEMORY_STEP) * MEMORY_STEP
@@ -101,6 +105,7 @@ def _all() -> list[Profile]:
 
 
 _NOT_FIGURES = {"name", "aliases", "memory_mib", "memory_reserved_mib", "context_mib"} | {
+    "module_mib",
     "compute_capability",
     "multiprocessors",
 }
@@ -109,6 +114,9 @@ _NOT_FIGURES = {"name", "aliases", "memory_mib", "memory_reserved_mib", "context
 def _parse(path: Path) -> Profile:
     data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     major, minor = data["compute_capability"]
+    figures = {key: int(value) for key, value in data.items() if key not in _NOT_FIGURES}
+    figures["module_bytes"] = data["module_mib"] * MIB
+    figures["local_threads"] = data["multiprocessors"] * data["threads_per_multiprocessor"]
     return Profile(
         profile=path.stem,
         name=data["name"] + _SUFFIX,
@@ -118,5 +126,5 @@ def _parse(path: Path) -> Profile:
         context_bytes=Bytes(data["context_mib"] * MIB),
         compute_capability=(major, minor),
         multiprocessors=data["multiprocessors"],
-        figures=tuple((key, value) for key, value in data.items() if key not in _NOT_FIGURES),
+        figures=tuple(figures.items()),
     )

@@ -39,6 +39,8 @@ FACTS: dict[str, object] = {
     "threads_per_multiprocessor": 2048,
     "blocks_per_multiprocessor": 32,
     "power_limit_mw": 400000,
+    "ecc": 1,
+    "mig_instances": 7,
 }
 
 

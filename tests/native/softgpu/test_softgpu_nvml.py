@@ -49,7 +49,7 @@ def test_mig_is_off_where_the_card_has_it_and_unknown_where_not(box: Box, client
 
 
 def test_a_card_without_mig_says_so(box: Box, client_python: str) -> None:
-    box.add_device(compute_major=7, compute_minor=5)
+    box.add_device(compute_major=7, compute_minor=5, mig_instances=0)
     seen = box.run("nvml_client.py", python=client_python)
     assert seen["mig"] is None
 
