@@ -6,15 +6,12 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "driver.h"
+#include "operation.h"
 
 typedef struct work {
     CUcontext context;
-    CUstream stream;  /* what is counted; NULL for a default stream */
-    CUstream handle;  /* what the callback is told */
-    CUhostFn function;
-    CUstreamCallback callback;
-    void *data;
+    CUstream stream; /* what is counted; NULL for a default stream */
+    sg_host_operation wanted;
     struct work *next;
 } work;
 
@@ -30,10 +27,11 @@ bool sg_in_host_function(void) {
 
 static void perform(work *item) {
     inside = true;
-    if (item->callback != NULL)
-        item->callback(item->handle, (CUresult)atomic_load(&item->context->sticky), item->data);
+    const sg_host_operation *wanted = &item->wanted;
+    if (wanted->callback != NULL)
+        wanted->callback(wanted->handle, (CUresult)atomic_load(&item->context->sticky), wanted->data);
     else if (atomic_load(&item->context->sticky) == CUDA_SUCCESS)
-        item->function(item->data); /* a host function does not run on a failed context */
+        wanted->function(wanted->data); /* a host function does not run on a failed context */
     inside = false;
 }
 
@@ -75,18 +73,15 @@ static bool start(void) {
     return started;
 }
 
-static CUresult enqueue(work wanted, CUstream stream) {
-    CUresult result = sg_stream_resolve(stream, &wanted.context, &wanted.stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (wanted.function == NULL && wanted.callback == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
+CUresult sg_host_check(const sg_host_operation *host) {
+    return host->function == NULL && host->callback == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult sg_host_submit(CUcontext context, CUstream stream, const sg_host_operation *host) {
     work *item = malloc(sizeof *item);
     if (item == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *item = wanted;
-    item->handle = stream;
-    item->next = NULL;
+    *item = (work){.context = context, .stream = stream, .wanted = *host};
     pthread_mutex_lock(&lock);
     if (!start()) {
         pthread_mutex_unlock(&lock);
@@ -104,14 +99,15 @@ static CUresult enqueue(work wanted, CUstream stream) {
 }
 
 SG_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data) {
-    return enqueue((work){.function = function, .data = data}, stream);
+    return sg_submit(stream, &(sg_operation){SG_OPERATION_HOST, .host = {.function = function, .data = data}});
 }
 SG_PTSZ(cuLaunchHostFunc);
 
 SG_EXPORT CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *data, unsigned flags) {
     if (flags != 0)
         return sg_ready() == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED;
-    return enqueue((work){.callback = callback, .data = data}, stream);
+    sg_host_operation host = {.callback = callback, .handle = stream, .data = data};
+    return sg_submit(stream, &(sg_operation){SG_OPERATION_HOST, .host = host});
 }
 SG_PTSZ(cuStreamAddCallback);
 

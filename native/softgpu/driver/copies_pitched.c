@@ -1,7 +1,7 @@
-/* Copies of rectangles and boxes. Arrays (textures) are not supported. */
+/* How a copy is done, and the calls for rectangles and boxes. Arrays (textures) are not supported. */
 #include <string.h>
 
-#include "driver.h"
+#include "operation.h"
 
 /* One side of the copy: where row 0 begins, and how far apart rows and slices are. */
 typedef struct {
@@ -27,6 +27,7 @@ static bool span_of(const side *s, const extent *e, size_t *offset, size_t *size
     return *size >= e->width;
 }
 
+/* `write`: back it first. A check resolves without it. */
 static CUresult resolve(CUcontext context, side *s, const extent *e, bool write) {
     size_t offset, size;
     sg_allocation known;
@@ -39,6 +40,7 @@ static CUresult resolve(CUcontext context, side *s, const extent *e, bool write)
     if (s->type == CU_MEMORYTYPE_UNIFIED) {
         s->type = sg_memory_lookup(s->device, &known) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
         s->host = (unsigned char *)(uintptr_t)s->device;
+        context = NULL; /* unified addresses may be of any context */
     }
     if (s->type == CU_MEMORYTYPE_DEVICE)
         return sg_memory_access(context, s->device + offset, size, write, &s->host);
@@ -50,34 +52,59 @@ static CUresult resolve(CUcontext context, side *s, const extent *e, bool write)
     return CUDA_SUCCESS;
 }
 
-static CUresult copy(CUcontext context, side *to, side *from, const extent *e) {
-    if (e->width == 0 || e->height == 0 || e->depth == 0)
+typedef struct {
+    side to, from;
+    extent size;
+} sides;
+
+static CUresult resolve_both(CUcontext context, const sg_copy_operation *copy, bool write, sides *s) {
+    const CUDA_MEMCPY3D *b = &copy->box;
+    *s = (sides){
+        .from = {b->srcMemoryType, (unsigned char *)(uintptr_t)b->srcHost, b->srcDevice, b->srcXInBytes, b->srcY, b->srcZ,
+                 b->srcPitch, b->srcHeight},
+        .to = {b->dstMemoryType, b->dstHost, b->dstDevice, b->dstXInBytes, b->dstY, b->dstZ, b->dstPitch, b->dstHeight},
+        .size = {b->WidthInBytes, b->Height, b->Depth},
+    };
+    if (s->size.width == 0 || s->size.height == 0 || s->size.depth == 0)
         return CUDA_SUCCESS;
-    CUresult result = resolve(context, from, e, false);
+    CUresult result = resolve(copy->from_context != NULL ? copy->from_context : context, &s->from, &s->size, false);
     if (result == CUDA_SUCCESS)
-        result = resolve(context, to, e, true);
+        result = resolve(copy->to_context != NULL ? copy->to_context : context, &s->to, &s->size, write);
     if (result == CUDA_ERROR_NOT_SUPPORTED)
         sg_log_unsupported("call", "copy of a CUDA array");
-    if (result != CUDA_SUCCESS)
+    return result;
+}
+
+CUresult sg_copy_check(CUcontext context, const sg_copy_operation *copy) {
+    sides s;
+    if (copy->box.srcLOD != 0 || copy->box.dstLOD != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return resolve_both(context, copy, false, &s);
+}
+
+/* memmove: a copy within one allocation may overlap. */
+CUresult sg_copy_perform(CUcontext context, const sg_copy_operation *copy) {
+    sides s;
+    CUresult result = resolve_both(context, copy, true, &s);
+    if (result != CUDA_SUCCESS || s.size.width == 0)
         return result;
-    for (size_t z = 0; z < e->depth; z++)
-        for (size_t y = 0; y < e->height; y++)
-            memmove(to->host + (z * to->height + y) * to->pitch, from->host + (z * from->height + y) * from->pitch,
-                    e->width);
+    for (size_t z = 0; z < s.size.depth; z++)
+        for (size_t y = 0; y < s.size.height; y++)
+            memmove(s.to.host + (z * s.to.height + y) * s.to.pitch,
+                    s.from.host + (z * s.from.height + y) * s.from.pitch, s.size.width);
     return CUDA_SUCCESS;
 }
 
 SG_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream) {
-    CUcontext context;
-    CUresult result = sg_stream_begin(stream, &context);
-    if (result != CUDA_SUCCESS)
-        return result;
     if (c == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    side from = {c->srcMemoryType, (unsigned char *)(uintptr_t)c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, 0,
-                 c->srcPitch, 0};
-    side to = {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, 0, c->dstPitch, 0};
-    return copy(context, &to, &from, &(extent){c->WidthInBytes, c->Height, 1});
+        return sg_ready() == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED;
+    CUDA_MEMCPY3D box = {
+        .srcXInBytes = c->srcXInBytes, .srcY = c->srcY, .srcMemoryType = c->srcMemoryType, .srcHost = c->srcHost,
+        .srcDevice = c->srcDevice, .srcArray = c->srcArray, .srcPitch = c->srcPitch,
+        .dstXInBytes = c->dstXInBytes, .dstY = c->dstY, .dstMemoryType = c->dstMemoryType, .dstHost = c->dstHost,
+        .dstDevice = c->dstDevice, .dstArray = c->dstArray, .dstPitch = c->dstPitch,
+        .WidthInBytes = c->WidthInBytes, .Height = c->Height, .Depth = 1};
+    return sg_submit(stream, &(sg_operation){SG_OPERATION_COPY, .copy = {.box = box}});
 }
 SG_PTSZ(cuMemcpy2DAsync_v2);
 
@@ -89,17 +116,9 @@ SG_ALIAS(cuMemcpy2DUnaligned_v2, cuMemcpy2D_v2);
 SG_ALIAS(cuMemcpy2DUnaligned_v2_ptds, cuMemcpy2D_v2);
 
 SG_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *c, CUstream stream) {
-    CUcontext context;
-    CUresult result = sg_stream_begin(stream, &context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (c == NULL || c->srcLOD != 0 || c->dstLOD != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    side from = {c->srcMemoryType, (unsigned char *)(uintptr_t)c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY,
-                 c->srcZ, c->srcPitch, c->srcHeight};
-    side to = {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, c->dstZ, c->dstPitch,
-               c->dstHeight};
-    return copy(context, &to, &from, &(extent){c->WidthInBytes, c->Height, c->Depth});
+    if (c == NULL)
+        return sg_ready() == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED;
+    return sg_submit(stream, &(sg_operation){SG_OPERATION_COPY, .copy = {.box = *c}});
 }
 SG_PTSZ(cuMemcpy3DAsync_v2);
 

@@ -1,7 +1,7 @@
 /* Events: the time at which all work before them was done. */
 #include <stdlib.h>
 
-#include "driver.h"
+#include "operation.h"
 
 enum { DISABLE_TIMING = 2, INTERPROCESS = 4, ALL_FLAGS = 7 };
 
@@ -25,19 +25,23 @@ SG_EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags) {
     return CUDA_SUCCESS;
 }
 
-/* Waits for host functions queued before it, so that a recorded event is a completed one. */
-SG_EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
-    CUcontext context;
-    CUresult result = sg_stream_begin(stream, &context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!sg_object_is(event, SG_EVENT) || event->context != context)
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (flags > 1)
-        return CUDA_ERROR_INVALID_VALUE;
+CUresult sg_event_record(CUevent event) {
     event->at_ns = sg_monotonic_ns();
     event->recorded = true;
     return CUDA_SUCCESS;
+}
+
+/* An event is recorded by streams of its own context; streams of any context may wait for it. */
+CUresult sg_event_check(CUcontext context, CUevent event, bool record) {
+    if (!sg_object_is(event, SG_EVENT) || (record && event->context != context))
+        return CUDA_ERROR_INVALID_HANDLE;
+    return CUDA_SUCCESS;
+}
+
+SG_EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
+    if (flags > 1)
+        return sg_ready() == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED;
+    return sg_submit(stream, &(sg_operation){SG_OPERATION_EVENT_RECORD, .event = event});
 }
 SG_PTSZ(cuEventRecordWithFlags);
 

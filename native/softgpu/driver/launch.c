@@ -54,16 +54,14 @@ static CUresult conclude(CUcontext context, const sg_result *result) {
     }
 }
 
-CUresult sg_launch_packed(CUfunction function, const sg_geometry *g, const unsigned char *parameters) {
-    CUcontext context;
-    CUresult checked = sg_stream_begin(g->stream, &context);
-    if (checked != CUDA_SUCCESS)
-        return checked;
-    if (function->module->context != context)
+CUresult sg_kernel_check(CUcontext context, const sg_kernel_operation *kernel) {
+    if (!sg_object_is(kernel->function, SG_FUNCTION) || kernel->function->module->context != context)
         return CUDA_ERROR_INVALID_HANDLE;
-    checked = check_shape(function, g);
-    if (checked != CUDA_SUCCESS)
-        return checked;
+    return check_shape(kernel->function, &kernel->shape);
+}
+
+CUresult sg_kernel_perform(CUcontext context, const sg_kernel_operation *kernel) {
+    const sg_geometry *g = &kernel->shape;
     sg_device *device = context->gpu->device;
     sg_memory memory;
     sg_memory_view(context, &memory);
@@ -71,7 +69,7 @@ CUresult sg_launch_packed(CUfunction function, const sg_geometry *g, const unsig
         .grid = {g->grid[0], g->grid[1], g->grid[2]},
         .block = {g->block[0], g->block[1], g->block[2]},
         .dynamic_shared_bytes = g->shared_bytes,
-        .parameters = parameters,
+        .parameters = kernel->parameters,
         .memory = &memory,
         .cooperative = g->cooperative,
         .multiprocessors = (uint32_t)device->facts.multiprocessors,
@@ -82,7 +80,7 @@ CUresult sg_launch_packed(CUfunction function, const sg_geometry *g, const unsig
     sg_result result = {.status = SG_OK};
     if (sg_turn_begin(device) != 0)
         return CUDA_ERROR_OPERATING_SYSTEM;
-    sg_status status = sg_run(function->kernel, &launch, &result);
+    sg_status status = sg_run(kernel->function->kernel, &launch, &result);
     sg_turn_end(device, result.instructions);
     result.status = status;
     return conclude(context, &result);
@@ -131,7 +129,7 @@ static CUresult pack(CUfunction function, void **pointers, void **extra, unsigne
     return CUDA_SUCCESS;
 }
 
-static CUresult launch(CUfunction given, const sg_geometry *geometry, void **pointers, void **extra) {
+static CUresult launch(CUfunction given, const sg_geometry *geometry, CUstream stream, void **pointers, void **extra) {
     CUfunction function;
     unsigned char small[4096] = {0}, *packed = small;
     CUresult result = sg_function_of(given, &function);
@@ -141,7 +139,7 @@ static CUresult launch(CUfunction given, const sg_geometry *geometry, void **poi
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = pack(function, pointers, extra, packed);
     if (result == CUDA_SUCCESS)
-        result = sg_launch_packed(function, geometry, packed);
+        result = sg_submit(stream, &(sg_operation){SG_OPERATION_KERNEL, .kernel = {function, *geometry, packed}});
     if (packed != small)
         free(packed);
     return result;
@@ -150,16 +148,16 @@ static CUresult launch(CUfunction given, const sg_geometry *geometry, void **poi
 SG_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                                   CUstream stream, void **parameters, void **extra) {
-    sg_geometry geometry = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream, false};
-    return launch(function, &geometry, parameters, extra);
+    sg_geometry geometry = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, false};
+    return launch(function, &geometry, stream, parameters, extra);
 }
 SG_PTSZ(cuLaunchKernel);
 
 SG_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                              unsigned block_x, unsigned block_y, unsigned block_z,
                                              unsigned shared_bytes, CUstream stream, void **parameters) {
-    sg_geometry geometry = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream, true};
-    return launch(function, &geometry, parameters, NULL);
+    sg_geometry geometry = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, true};
+    return launch(function, &geometry, stream, parameters, NULL);
 }
 SG_PTSZ(cuLaunchCooperativeKernel);
 
@@ -199,10 +197,9 @@ SG_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction fun
     sg_geometry geometry = {{config->gridDimX, config->gridDimY, config->gridDimZ},
                             {config->blockDimX, config->blockDimY, config->blockDimZ},
                             config->sharedMemBytes,
-                            config->hStream,
                             false};
     for (unsigned i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++)
         result = apply_attribute(&config->attrs[i], &geometry);
-    return result == CUDA_SUCCESS ? launch(function, &geometry, parameters, extra) : result;
+    return result == CUDA_SUCCESS ? launch(function, &geometry, config->hStream, parameters, extra) : result;
 }
 SG_PTSZ(cuLaunchKernelEx);

@@ -1,17 +1,7 @@
 #ifndef SG_LAUNCH_H
 #define SG_LAUNCH_H
 
-#include "driver.h"
-
-typedef struct {
-    unsigned grid[3], block[3];
-    unsigned shared_bytes;
-    CUstream stream;
-    bool cooperative;
-} sg_geometry;
-
-/* Parameters come packed. */
-CUresult sg_launch_packed(CUfunction function, const sg_geometry *geometry, const unsigned char *parameters);
+#include "operation.h"
 
 /* How many blocks of this shape one multiprocessor holds at once. */
 unsigned sg_resident_blocks(const sg_facts *facts, const sg_kernel_info *info, unsigned threads, size_t dynamic_shared);

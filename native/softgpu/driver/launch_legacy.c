@@ -77,10 +77,10 @@ SG_EXPORT CUresult cuLaunchGridAsync(CUfunction function, int width, int height,
         return CUDA_ERROR_NOT_SUPPORTED;
     sg_geometry geometry = {.grid = {(unsigned)width, (unsigned)height, 1},
                             .block = {function->block[0], function->block[1], function->block[2]},
-                            .shared_bytes = function->shared_size,
-                            .stream = stream};
+                            .shared_bytes = function->shared_size};
     static const unsigned char none[PARAMETER_LIMIT];
-    return sg_launch_packed(function, &geometry, function->parameters != NULL ? function->parameters : none);
+    const unsigned char *parameters = function->parameters != NULL ? function->parameters : none;
+    return sg_submit(stream, &(sg_operation){SG_OPERATION_KERNEL, .kernel = {function, geometry, parameters}});
 }
 
 SG_EXPORT CUresult cuLaunchGrid(CUfunction function, int width, int height) {

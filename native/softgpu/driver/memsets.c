@@ -1,7 +1,7 @@
 /* Memory sets. `count` and `width` are in elements, pitches in bytes. */
 #include <string.h>
 
-#include "driver.h"
+#include "operation.h"
 
 static void fill_row(unsigned char *row, const void *value, size_t element, size_t count) {
     if (element == 1) {
@@ -12,44 +12,58 @@ static void fill_row(unsigned char *row, const void *value, size_t element, size
         memcpy(row + i * element, value, element);
 }
 
-static CUresult fill(CUdeviceptr to, size_t pitch, const void *value, size_t element, size_t width, size_t height,
-                     CUstream stream) {
-    unsigned char *target;
+static CUresult target_of(CUcontext context, const sg_fill_operation *f, bool write, size_t *pitch,
+                          unsigned char **target) {
     size_t row, size;
-    CUcontext context;
-    CUresult result = sg_stream_begin(stream, &context);
-    if (result != CUDA_SUCCESS || width == 0 || height == 0)
-        return result;
-    if (to % element != 0 || __builtin_mul_overflow(width, element, &row))
+    if (f->to % f->element_bytes != 0 || __builtin_mul_overflow(f->width, f->element_bytes, &row))
         return CUDA_ERROR_INVALID_VALUE;
-    if (height == 1)
-        pitch = row;
-    if (pitch < row || pitch % element != 0 || __builtin_mul_overflow(pitch, height - 1, &size) ||
+    *pitch = f->height == 1 ? row : f->pitch;
+    if (*pitch < row || *pitch % f->element_bytes != 0 || __builtin_mul_overflow(*pitch, f->height - 1, &size) ||
         __builtin_add_overflow(size, row, &size))
         return CUDA_ERROR_INVALID_VALUE;
-    result = sg_memory_access(context, to, size, true, &target);
-    for (size_t y = 0; result == CUDA_SUCCESS && y < height; y++)
-        fill_row(target + y * pitch, value, element, width);
+    return sg_memory_access(context, f->to, size, write, target);
+}
+
+CUresult sg_fill_check(CUcontext context, const sg_fill_operation *f) {
+    unsigned char *target;
+    size_t pitch;
+    return f->width == 0 || f->height == 0 ? CUDA_SUCCESS : target_of(context, f, false, &pitch, &target);
+}
+
+CUresult sg_fill_perform(CUcontext context, const sg_fill_operation *f) {
+    unsigned char *target;
+    size_t pitch;
+    if (f->width == 0 || f->height == 0)
+        return CUDA_SUCCESS;
+    CUresult result = target_of(context, f, true, &pitch, &target);
+    for (size_t y = 0; result == CUDA_SUCCESS && y < f->height; y++)
+        fill_row(target + y * pitch, &f->value, f->element_bytes, f->width); /* little-endian: the low bytes */
     return result;
+}
+
+static CUresult fill(CUdeviceptr to, size_t pitch, unsigned value, unsigned element_bytes, size_t width, size_t height,
+                     CUstream stream) {
+    sg_fill_operation fill = {to, pitch, value, element_bytes, width, height};
+    return sg_submit(stream, &(sg_operation){SG_OPERATION_FILL, .fill = fill});
 }
 
 #define MEMSET(bits, type)                                                                                       \
     SG_EXPORT CUresult cuMemsetD##bits##Async(CUdeviceptr to, type value, size_t count, CUstream stream) {       \
-        return fill(to, 0, &value, sizeof value, count, 1, stream);                                              \
+        return fill(to, 0, value, sizeof value, count, 1, stream);                                               \
     }                                                                                                            \
     SG_PTSZ(cuMemsetD##bits##Async);                                                                             \
     SG_EXPORT CUresult cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count) {                          \
-        return fill(to, 0, &value, sizeof value, count, 1, NULL);                                                \
+        return fill(to, 0, value, sizeof value, count, 1, NULL);                                                 \
     }                                                                                                            \
     SG_PTDS(cuMemsetD##bits##_v2);                                                                               \
     SG_EXPORT CUresult cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, type value, size_t width,          \
                                                 size_t height, CUstream stream) {                                \
-        return fill(to, pitch, &value, sizeof value, width, height, stream);                                     \
+        return fill(to, pitch, value, sizeof value, width, height, stream);                                      \
     }                                                                                                            \
     SG_PTSZ(cuMemsetD2D##bits##Async);                                                                           \
     SG_EXPORT CUresult cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width,            \
                                               size_t height) {                                                   \
-        return fill(to, pitch, &value, sizeof value, width, height, NULL);                                       \
+        return fill(to, pitch, value, sizeof value, width, height, NULL);                                        \
     }                                                                                                            \
     SG_PTDS(cuMemsetD2D##bits##_v2)
 

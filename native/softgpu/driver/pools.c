@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver.h"
+#include "operation.h"
 
 struct CUmemPoolHandle_st {
     sg_gpu *gpu;
@@ -206,27 +206,35 @@ SG_EXPORT CUresult cuMemPoolGetAccess(int *flags, CUmemoryPool pool, CUmemLocati
     return CUDA_SUCCESS;
 }
 
-static CUresult allocate_from(CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream) {
-    CUcontext context;
+CUresult sg_allocate_perform(CUcontext context, sg_memory_operation *memory) {
     sg_allocation made;
-    CUresult result = sg_stream_begin(stream, &context);
+    CUmemoryPool pool = memory->pool;
+    CUresult result = pool != NULL ? CUDA_SUCCESS : current_pool(context->gpu, false, &pool);
     if (result != CUDA_SUCCESS)
         return result;
-    if (pool == NULL)
-        result = current_pool(context->gpu, false, &pool);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (address == NULL || size == 0 || !sg_object_is(pool, SG_POOL) || pool->gpu != context->gpu)
+    if (memory->size == 0 || !sg_object_is(pool, SG_POOL) || pool->gpu != context->gpu)
         return CUDA_ERROR_INVALID_VALUE;
-    result = sg_memory_allocate(context, size, SG_MEMORY_DEVICE, &made);
+    result = sg_memory_allocate(context, memory->size, SG_MEMORY_DEVICE, &made);
     if (result != CUDA_SUCCESS)
         return result;
     sg_memory_tag(made.address, pool);
     uint64_t bytes = sg_memory_pool_bytes(pool);
     if (bytes > pool->high)
         pool->high = bytes;
-    *address = made.address;
+    memory->address = made.address;
     return CUDA_SUCCESS;
+}
+
+static CUresult allocate_from(CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream) {
+    sg_operation operation = {SG_OPERATION_ALLOCATE, .memory = {.pool = pool, .size = size}};
+    CUresult result = sg_ready();
+    if (result == CUDA_SUCCESS && address == NULL)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        result = sg_submit(stream, &operation);
+    if (result == CUDA_SUCCESS)
+        *address = operation.memory.address;
+    return result;
 }
 
 SG_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *address, size_t size, CUstream stream) {
@@ -241,12 +249,20 @@ SG_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CU
 }
 SG_PTSZ(cuMemAllocFromPoolAsync);
 
-SG_EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
-    CUcontext context;
+CUresult sg_free_check(CUcontext context, const sg_memory_operation *memory) {
+    sg_allocation found;
+    (void)context; /* memory of any context may be freed in the order of this stream */
+    bool whole = sg_memory_lookup(memory->address, &found) && found.address == memory->address;
+    return whole && found.kind == SG_MEMORY_DEVICE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult sg_free_perform(CUcontext context, const sg_memory_operation *memory) {
     sg_allocation was;
-    CUresult result = sg_stream_begin(stream, &context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    return sg_memory_release(address, 1u << SG_MEMORY_DEVICE, &was);
+    (void)context;
+    return sg_memory_release(memory->address, 1u << SG_MEMORY_DEVICE, &was);
+}
+
+SG_EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+    return sg_submit(stream, &(sg_operation){SG_OPERATION_FREE, .memory = {.address = address}});
 }
 SG_PTSZ(cuMemFreeAsync);

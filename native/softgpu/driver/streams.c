@@ -1,7 +1,7 @@
 /* Streams. Work is complete when the call that submits it returns, except for host functions. */
 #include <stdlib.h>
 
-#include "driver.h"
+#include "operation.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic unsigned long long next_id = 16; /* the default streams have 1 and 2 */
@@ -111,14 +111,9 @@ SG_EXPORT CUresult cuStreamSynchronize(CUstream given) {
 SG_PTSZ(cuStreamSynchronize);
 
 SG_EXPORT CUresult cuStreamWaitEvent(CUstream given, CUevent event, unsigned flags) {
-    CUcontext context;
-    CUstream stream;
-    CUresult result = sg_stream_resolve(given, &context, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!sg_object_is(event, SG_EVENT))
-        return CUDA_ERROR_INVALID_HANDLE;
-    return flags > 1 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; /* recorded means complete */
+    if (flags > 1)
+        return sg_ready() == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED;
+    return sg_submit(given, &(sg_operation){SG_OPERATION_EVENT_WAIT, .event = event});
 }
 SG_PTSZ(cuStreamWaitEvent);
 
@@ -210,12 +205,13 @@ SG_EXPORT CUresult cuStreamIsCapturing(CUstream given, int *status) {
 SG_PTSZ(cuStreamIsCapturing);
 
 SG_EXPORT CUresult cuStreamAttachMemAsync(CUstream given, CUdeviceptr address, size_t size, unsigned flags) {
-    CUcontext context;
     sg_allocation found;
     (void)size;
-    CUresult result = sg_stream_begin(given, &context);
+    CUresult result = sg_ready();
     if (result != CUDA_SUCCESS)
         return result;
-    return flags == 0 || !sg_memory_lookup(address, &found) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    if (flags == 0 || !sg_memory_lookup(address, &found))
+        return CUDA_ERROR_INVALID_VALUE;
+    return sg_submit(given, &(sg_operation){SG_OPERATION_NOTHING});
 }
 SG_PTSZ(cuStreamAttachMemAsync);

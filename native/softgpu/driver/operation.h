@@ -1,0 +1,98 @@
+/* What a stream does: one struct for everything that is ordered by a stream, one way in.
+ *
+ * Each call that queues work describes it as an operation and submits it. There, and nowhere else, is
+ * decided when it is performed. Each kind has a check, which looks and changes nothing, and a
+ * performance, which may come later and on another thread. */
+#ifndef SG_OPERATION_H
+#define SG_OPERATION_H
+
+#include "driver.h"
+
+typedef enum {
+    SG_OPERATION_NOTHING, /* only takes part in the order */
+    SG_OPERATION_KERNEL,
+    SG_OPERATION_COPY,
+    SG_OPERATION_FILL,
+    SG_OPERATION_HOST,
+    SG_OPERATION_EVENT_RECORD,
+    SG_OPERATION_EVENT_WAIT,
+    SG_OPERATION_ALLOCATE,
+    SG_OPERATION_FREE
+} sg_operation_kind;
+
+typedef struct {
+    unsigned grid[3], block[3];
+    unsigned shared_bytes;
+    bool cooperative;
+} sg_geometry;
+
+typedef struct {
+    CUfunction function;
+    sg_geometry shape;
+    const unsigned char *parameters; /* packed, as long as the function says */
+} sg_kernel_operation;
+
+/* Every copy is a box. The side of a straight copy has one row. */
+typedef struct {
+    CUDA_MEMCPY3D box;
+    CUcontext to_context, from_context; /* NULL: that of the stream */
+} sg_copy_operation;
+
+typedef struct {
+    CUdeviceptr to;
+    size_t pitch;
+    unsigned value, element_bytes;
+    size_t width, height; /* width in elements */
+} sg_fill_operation;
+
+typedef struct {
+    CUhostFn function;         /* one of the two */
+    CUstreamCallback callback; /* is told the stream and its state */
+    CUstream handle;
+    void *data;
+} sg_host_operation;
+
+typedef struct {
+    CUmemoryPool pool;
+    size_t size;
+    CUdeviceptr address; /* known when an allocation is submitted, so that the caller has it at once */
+} sg_memory_operation;
+
+typedef struct {
+    sg_operation_kind kind;
+    union {
+        sg_kernel_operation kernel;
+        sg_copy_operation copy;
+        sg_fill_operation fill;
+        sg_host_operation host;
+        CUevent event;
+        sg_memory_operation memory;
+    };
+} sg_operation;
+
+/* The one way in. What is wrong with the operation is the result; what goes wrong while it is
+ * performed ends the context, as on a card. An allocation fills in its address. */
+CUresult sg_submit(CUstream given, sg_operation *operation);
+
+/* May `context` do this at all? */
+CUresult sg_operation_check(CUcontext context, const sg_operation *operation);
+/* Do it, now, on this thread. */
+CUresult sg_operation_perform(CUcontext context, const sg_operation *operation);
+
+/* ---- one pair for each kind ---- */
+
+CUresult sg_kernel_check(CUcontext context, const sg_kernel_operation *kernel);
+CUresult sg_kernel_perform(CUcontext context, const sg_kernel_operation *kernel);
+CUresult sg_copy_check(CUcontext context, const sg_copy_operation *copy);
+CUresult sg_copy_perform(CUcontext context, const sg_copy_operation *copy);
+CUresult sg_fill_check(CUcontext context, const sg_fill_operation *fill);
+CUresult sg_fill_perform(CUcontext context, const sg_fill_operation *fill);
+CUresult sg_host_check(const sg_host_operation *host);
+CUresult sg_host_submit(CUcontext context, CUstream stream, const sg_host_operation *host);
+CUresult sg_event_check(CUcontext context, CUevent event, bool record);
+CUresult sg_event_record(CUevent event);
+CUresult sg_allocate_perform(CUcontext context, sg_memory_operation *memory);
+CUresult sg_free_check(CUcontext context, const sg_memory_operation *memory);
+CUresult sg_free_perform(CUcontext context, const sg_memory_operation *memory);
+
+#endif

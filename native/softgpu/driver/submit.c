@@ -1,0 +1,44 @@
+/* The one place through which everything passes that a stream orders. */
+#include "operation.h"
+
+CUresult sg_operation_check(CUcontext context, const sg_operation *operation) {
+    switch (operation->kind) {
+    case SG_OPERATION_NOTHING:
+    case SG_OPERATION_ALLOCATE: return CUDA_SUCCESS;
+    case SG_OPERATION_KERNEL: return sg_kernel_check(context, &operation->kernel);
+    case SG_OPERATION_COPY: return sg_copy_check(context, &operation->copy);
+    case SG_OPERATION_FILL: return sg_fill_check(context, &operation->fill);
+    case SG_OPERATION_HOST: return sg_host_check(&operation->host);
+    case SG_OPERATION_EVENT_RECORD: return sg_event_check(context, operation->event, true);
+    case SG_OPERATION_EVENT_WAIT: return sg_event_check(context, operation->event, false);
+    case SG_OPERATION_FREE: return sg_free_check(context, &operation->memory);
+    }
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult sg_operation_perform(CUcontext context, const sg_operation *operation) {
+    switch (operation->kind) {
+    case SG_OPERATION_KERNEL: return sg_kernel_perform(context, &operation->kernel);
+    case SG_OPERATION_COPY: return sg_copy_perform(context, &operation->copy);
+    case SG_OPERATION_FILL: return sg_fill_perform(context, &operation->fill);
+    case SG_OPERATION_EVENT_RECORD: return sg_event_record(operation->event);
+    case SG_OPERATION_FREE: return sg_free_perform(context, &operation->memory);
+    default: return CUDA_SUCCESS; /* an event that was recorded is complete; an allocation is made at once */
+    }
+}
+
+CUresult sg_submit(CUstream given, sg_operation *operation) {
+    CUcontext context;
+    CUstream stream;
+    CUresult result = sg_stream_resolve(given, &context, &stream);
+    if (result == CUDA_SUCCESS)
+        result = sg_operation_check(context, operation);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (operation->kind == SG_OPERATION_HOST)
+        return sg_host_submit(context, stream, &operation->host);
+    sg_stream_settle(context, stream);
+    if (operation->kind == SG_OPERATION_ALLOCATE)
+        return sg_allocate_perform(context, &operation->memory);
+    return sg_operation_perform(context, operation);
+}
