@@ -91,7 +91,8 @@ void sg_module_image(const sg_module *module, size_t index, unsigned char *out) 
     for (const sg_fixup *fixup = variable->fixups; fixup; fixup = fixup->next) {
         uint64_t address = fixup->function ? SG_CODE_WINDOW + 16 * fixup->function->index : fixup->variable->address;
         address += (uint64_t)fixup->addend;
-        memcpy(out + fixup->offset, &address, sizeof address);
+        address >>= fixup->shift;
+        memcpy(out + fixup->offset, &address, fixup->size); /* the low bytes: hosts are little-endian */
     }
 }
 

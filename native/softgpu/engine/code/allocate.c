@@ -67,8 +67,8 @@ static void give_predicates(allocation *a) {
 static void give_columns(allocation *a) {
     sg_lowering *l = a->lowering;
     sg_interval *active = sg_allocate(l->compiler, (a->count + 1) * sizeof *active);
-    free_columns free[2]; /* of 4 and of 8 bytes a lane */
-    for (int i = 0; i < 2; i++)
+    free_columns free[3]; /* of 4, 8 and 16 bytes a lane */
+    for (int i = 0; i < 3; i++)
         free[i] = (free_columns){sg_allocate(l->compiler, (a->count + 1) * sizeof(sg_column)), 0};
     size_t active_count = 0;
     uint32_t pressure = 0, most = 0;
@@ -80,7 +80,7 @@ static void give_columns(allocation *a) {
                 continue;
             }
             unsigned width = sg_width(active[k].reg->type);
-            free_columns *list = &free[width == 8];
+            free_columns *list = &free[width / 8];
             list->columns[list->count++] = active[k].reg->slot;
             pressure -= width / 4;
             active[k] = active[--active_count];
@@ -88,12 +88,12 @@ static void give_columns(allocation *a) {
         unsigned width = sg_width(starting->reg->type);
         if (width == 1)
             continue;
-        free_columns *list = &free[width == 8];
+        free_columns *list = &free[width / 8];
         if (list->count) {
             starting->reg->slot = list->columns[--list->count];
         } else {
             starting->reg->slot = l->frame_bytes;
-            l->frame_bytes += width == 8 ? COLUMN_64 : COLUMN_32;
+            l->frame_bytes += width * LANES;
         }
         active[active_count++] = *starting;
         pressure += width / 4;

@@ -94,7 +94,8 @@ static bool changes_flow(sg_handler_id handler) {
     case H_brx: case H_call: case H_ret: case H_exit: case H_trap: case H_barrier: case H_barrier_arrive:
     case H_barrier_reduce: case H_barrier_warp: case H_shfl_up: case H_shfl_down: case H_shfl_bfly: case H_shfl_idx:
     case H_vote_all: case H_vote_any: case H_vote_uni: case H_vote_ballot: case H_match_any_32: case H_match_any_64:
-    case H_match_all_32: case H_match_all_64: case H_redux: case H_elect: return true;
+    case H_match_all_32: case H_match_all_64: case H_redux: case H_elect: case H_cluster_arrive: case H_cluster_wait:
+        return true;
     default: return false;
     }
 }

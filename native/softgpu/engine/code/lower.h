@@ -7,7 +7,7 @@
 /* Columns: offsets in the frame (bit 0 clear) or in the constants (bit 0 set). */
 typedef uint32_t sg_column;
 
-enum { COLUMN_32 = 4 * LANES, COLUMN_64 = 8 * LANES, COLUMN_PREDICATE = 64 };
+enum { COLUMN_32 = 4 * LANES, COLUMN_64 = 8 * LANES, COLUMN_128 = 16 * LANES, COLUMN_PREDICATE = 64 };
 
 typedef struct {
     unsigned width; /* 4, 8; 1 for a predicate */
@@ -64,13 +64,28 @@ sg_column sg_source(sg_lowering *lowering, const sg_operand *operand, sg_word ty
 sg_column sg_destination(sg_lowering *lowering, const sg_operand *operand, sg_word type);
 /* A source register may be wider than `type` (st, cvt): its low part. */
 sg_column sg_low_source(sg_lowering *lowering, const sg_operand *operand, sg_word type);
+/* Half `index` of a 128-bit operand: a register, or one item of `{low, high}`. 0 for `_`. */
+sg_column sg_half_of_128(sg_lowering *lowering, const sg_operand *operand, unsigned index, bool source);
+/* The effective address as a value of 64 bits, in the space that `access` then names. */
+sg_column sg_address_value(sg_lowering *lowering, const sg_operand *operand, sg_word space, uint8_t *found_space);
 /* Sets mode, space, operand 4 and immediate of an access. Emit it afterwards: this may emit
  * instructions of its own. */
 void sg_address(sg_lowering *lowering, const sg_operand *operand, sg_word space, sg_insn *access);
-unsigned sg_width(sg_word type); /* of a column's lane: 4, 8; 1 for a predicate */
+unsigned sg_width(sg_word type); /* of a column's lane: 4, 8, 16; 1 for a predicate */
 /* `source`, an integer of `type` sign- or zero-extended to 32 or 64 bits, into a register of
  * any width from `type` up. */
 void sg_store_integer(sg_lowering *lowering, sg_column source, sg_word type, const sg_operand *destination);
+
+/* ---- lower_compute.c, lower_half.c ---- */
+
+/* Sources and destination by the form's operand string into `columns`; how many. */
+size_t sg_plain_operands(sg_lowering *lowering, sg_column *columns, bool flush);
+sg_insn *sg_emit_plain(sg_lowering *lowering, sg_handler_id handler, const sg_column *columns, size_t count);
+/* .ftz: a source that is subnormal counts as zero of its sign. */
+sg_column sg_flushed(sg_lowering *lowering, sg_column source);
+sg_column sg_flushed_half(sg_lowering *lowering, sg_column source, sg_word type);
+bool sg_is_f16(sg_word type); /* f16, f16x2 */
+bool sg_is_bf16(sg_word type);
 
 /* ---- one function for each lowering that forms.def names ---- */
 

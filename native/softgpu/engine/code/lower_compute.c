@@ -20,14 +20,14 @@ static sg_word operand_type(const sg_lowering *l, char letter) {
 }
 
 /* .ftz: an f32 source that is subnormal counts as zero of its sign. */
-static sg_column flushed(sg_lowering *l, sg_column source) {
+sg_column sg_flushed(sg_lowering *l, sg_column source) {
     sg_column column = sg_scratch(l, 4);
     sg_emit_to(l, H_flush_f32, column, source);
     return column;
 }
 
 /* Sources and destination by the form's operand string into `columns`. */
-static size_t plain_operands(sg_lowering *l, sg_column *columns, bool flush) {
+size_t sg_plain_operands(sg_lowering *l, sg_column *columns, bool flush) {
     const char *shape = l->form->operands;
     size_t count = strlen(shape) / 2;
     sg_want_operands(l, count, count);
@@ -36,7 +36,7 @@ static size_t plain_operands(sg_lowering *l, sg_column *columns, bool flush) {
         if (shape[2 * i] == 's') {
             columns[i] = sg_source(l, &l->instruction->operands[i], type);
             if (flush && type == W_f32)
-                columns[i] = flushed(l, columns[i]);
+                columns[i] = sg_flushed(l, columns[i]);
         }
     }
     if (count && shape[0] == 'd')
@@ -44,7 +44,7 @@ static size_t plain_operands(sg_lowering *l, sg_column *columns, bool flush) {
     return count;
 }
 
-static sg_insn *emit_plain(sg_lowering *l, sg_handler_id handler, const sg_column *columns, size_t count) {
+sg_insn *sg_emit_plain(sg_lowering *l, sg_handler_id handler, const sg_column *columns, size_t count) {
     sg_insn *insn = sg_emit(l, handler);
     memcpy(insn->operand, columns, count * sizeof *columns);
     insn->round = (uint8_t)l->attributes.round;
@@ -55,8 +55,8 @@ void sg_lower_plain(sg_lowering *l, const sg_instruction *instruction) {
     (void)instruction;
     sg_column columns[8] = {0};
     bool flush = l->attributes.ftz;
-    size_t count = plain_operands(l, columns, flush);
-    emit_plain(l, l->form->handler, columns, count);
+    size_t count = sg_plain_operands(l, columns, flush);
+    sg_emit_plain(l, l->form->handler, columns, count);
     sg_word type = l->attributes.type[0];
     if (l->attributes.sat && type == W_f32)
         sg_emit_to(l, H_saturate_f32, columns[0], columns[0]);
@@ -68,7 +68,7 @@ void sg_lower_plain(sg_lowering *l, const sg_instruction *instruction) {
 void sg_lower_unflushed(sg_lowering *l, const sg_instruction *instruction) {
     (void)instruction;
     sg_column columns[8] = {0};
-    emit_plain(l, l->form->handler, columns, plain_operands(l, columns, false));
+    sg_emit_plain(l, l->form->handler, columns, sg_plain_operands(l, columns, false));
 }
 
 void sg_lower_nothing(sg_lowering *l, const sg_instruction *instruction) {
@@ -76,29 +76,9 @@ void sg_lower_nothing(sg_lowering *l, const sg_instruction *instruction) {
     sg_emit(l, H_nop);
 }
 
-/* f16 and bf16. Subnormals are kept with .ftz too where a result could differ: refused. */
-void sg_lower_half(sg_lowering *l, const sg_instruction *instruction) {
-    if (l->attributes.ftz && l->form->handler != H_ex2_bf16) {
-        sg_emit_unsupported(l, "%s", instruction->form);
-        return;
-    }
-    sg_column columns[8] = {0};
-    size_t count = plain_operands(l, columns, false);
-    for (size_t i = count; i < 4; i++)
-        columns[i] = columns[1]; /* handlers of this family read three sources */
-    sg_insn *insn = emit_plain(l, l->form->handler, columns, 4);
-    insn->flags = l->attributes.nan;
-    if (!l->attributes.sat && !l->attributes.relu)
-        return;
-    sg_word type = l->attributes.type[0];
-    insn = sg_emit_to(l, l->attributes.sat ? H_half_saturate : H_half_relu, columns[0], columns[0]);
-    insn->variant = (uint8_t)type;
-    insn->flags = sg_bits(type) == 32;
-}
-
 void sg_lower_mad24(sg_lowering *l, const sg_instruction *instruction) {
     sg_column columns[8] = {0};
-    plain_operands(l, columns, false);
+    sg_plain_operands(l, columns, false);
     bool high = sg_has_word(instruction, W_hi), is_signed = l->attributes.type[0] == W_s32;
     sg_column product = sg_scratch(l, 4);
     sg_insn *insn = sg_emit(l, high ? (is_signed ? H_mul24_hi_s32 : H_mul24_hi_u32)
@@ -106,6 +86,46 @@ void sg_lower_mad24(sg_lowering *l, const sg_instruction *instruction) {
     insn->operand[0] = product, insn->operand[1] = columns[1], insn->operand[2] = columns[2];
     insn = sg_emit(l, H_add_32);
     insn->operand[0] = columns[0], insn->operand[1] = product, insn->operand[2] = columns[3];
+}
+
+/* min and max of s32 or s16x2 with .relu: a negative result is zero. */
+void sg_lower_integer_relu(sg_lowering *l, const sg_instruction *instruction) {
+    (void)instruction;
+    sg_column columns[8] = {0};
+    sg_emit_plain(l, l->form->handler, columns, sg_plain_operands(l, columns, false));
+    if (!l->attributes.relu)
+        return;
+    bool pair = l->attributes.type[0] == W_s16x2;
+    sg_insn *insn = sg_emit_to(l, pair ? H_max_s16x2 : H_max_s32, columns[0], columns[0]);
+    insn->operand[2] = sg_constant_column(l, 4, 0, NULL);
+}
+
+/* min and max of f32: of two or three, of magnitudes (.abs), with the product's sign (.xorsign). */
+void sg_lower_extreme(sg_lowering *l, const sg_instruction *instruction) {
+    bool magnitudes = sg_has_word(instruction, W_abs), signs = sg_has_word(instruction, W_xorsign);
+    size_t count = instruction->operand_count;
+    sg_want_operands(l, 3, signs ? 3 : 4);
+    sg_column source[4] = {0}, taken[4] = {0};
+    for (size_t i = 1; i < count; i++) {
+        source[i] = sg_source(l, &instruction->operands[i], W_f32);
+        taken[i] = l->attributes.ftz ? sg_flushed(l, source[i]) : source[i];
+        if (magnitudes) {
+            sg_column magnitude = sg_scratch(l, 4);
+            sg_emit_to(l, H_abs_f32, magnitude, taken[i]);
+            taken[i] = magnitude;
+        }
+    }
+    sg_column destination = sg_destination(l, &instruction->operands[0], W_f32);
+    sg_column result = count == 4 || signs ? sg_scratch(l, 4) : destination;
+    sg_emit_to(l, l->form->handler, result, taken[1])->operand[2] = taken[2];
+    if (count == 4)
+        sg_emit_to(l, l->form->handler, destination, result)->operand[2] = taken[3];
+    if (signs) {
+        sg_insn *insn = sg_emit_to(l, H_xorsign_f32, destination, result);
+        insn->operand[2] = source[1], insn->operand[3] = source[2];
+    }
+    if (l->attributes.ftz)
+        sg_emit_to(l, H_flush_f32, destination, destination);
 }
 
 /* ---- carry chains ---- */
@@ -118,7 +138,7 @@ static uint8_t carry_flags(const sg_instruction *instruction) {
 
 void sg_lower_carry(sg_lowering *l, const sg_instruction *instruction) {
     sg_column columns[8] = {0};
-    emit_plain(l, l->form->handler, columns, plain_operands(l, columns, false))->flags = carry_flags(instruction);
+    sg_emit_plain(l, l->form->handler, columns, sg_plain_operands(l, columns, false))->flags = carry_flags(instruction);
 }
 
 static sg_handler_id product_handler(bool high, sg_word type) {
@@ -132,7 +152,7 @@ static sg_handler_id product_handler(bool high, sg_word type) {
 
 void sg_lower_carry_mad(sg_lowering *l, const sg_instruction *instruction) {
     sg_column columns[8] = {0};
-    plain_operands(l, columns, false);
+    sg_plain_operands(l, columns, false);
     unsigned width = sg_width(l->attributes.type[0]);
     sg_column product = sg_scratch(l, width);
     sg_insn *insn = sg_emit(l, product_handler(sg_has_word(instruction, W_hi), l->attributes.type[0]));
@@ -146,7 +166,7 @@ void sg_lower_carry_mad(sg_lowering *l, const sg_instruction *instruction) {
 
 void sg_lower_dot(sg_lowering *l, const sg_instruction *instruction) {
     sg_column columns[8] = {0};
-    sg_insn *insn = emit_plain(l, l->form->handler, columns, plain_operands(l, columns, false));
+    sg_insn *insn = sg_emit_plain(l, l->form->handler, columns, sg_plain_operands(l, columns, false));
     insn->flags = (uint8_t)((l->attributes.type[0] == W_s32) | (l->attributes.type[1] == W_s32) << 1 |
                             sg_has_word(instruction, W_hi) << 2);
 }
@@ -154,22 +174,42 @@ void sg_lower_dot(sg_lowering *l, const sg_instruction *instruction) {
 void sg_lower_prmt(sg_lowering *l, const sg_instruction *instruction) {
     static const sg_word modes[] = {W_f4e, W_b4e, W_rc8, W_ecl, W_ecr, W_rc16};
     sg_column columns[8] = {0};
-    sg_insn *insn = emit_plain(l, l->form->handler, columns, plain_operands(l, columns, false));
+    sg_insn *insn = sg_emit_plain(l, l->form->handler, columns, sg_plain_operands(l, columns, false));
     for (uint8_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (sg_has_word(instruction, modes[i]))
             insn->variant = i + 1;
 }
 
+/* lop3.or.b32 d|p, a, b, c, table, q: p is (d != 0) or q. */
+static void lop3_predicate(sg_lowering *l, const sg_instruction *instruction, sg_column result) {
+    sg_column q = sg_source(l, &instruction->operands[5], W_pred), met = sg_scratch(l, 1);
+    sg_emit_to(l, H_ne_32, met, result)->operand[2] = sg_constant_column(l, 4, 0, NULL);
+    sg_insn *insn = sg_emit_to(l, sg_has_word(instruction, W_or) ? H_or_pred : H_and_pred,
+                               sg_destination(l, &instruction->operands[0].items[1], W_pred), met);
+    insn->operand[2] = q;
+}
+
 void sg_lower_lop3(sg_lowering *l, const sg_instruction *instruction) {
-    sg_want_operands(l, 5, 5);
-    const sg_operand *table = &instruction->operands[4];
+    bool predicate = l->attributes.operation != W_none;
+    sg_want_operands(l, predicate ? 6 : 5, predicate ? 6 : 5);
+    const sg_operand *table = &instruction->operands[4], *to = &instruction->operands[0];
     if (table->kind != OPERAND_INTEGER || table->integer > 255)
         sg_reject(l, "the table is a constant from 0 to 255");
+    if (predicate != (to->kind == OPERAND_PAIR))
+        sg_reject(l, "a predicate d|p goes with .and and .or, and only with them");
     sg_column columns[4];
     for (int i = 1; i < 4; i++)
         columns[i] = sg_source(l, &instruction->operands[i], W_b32);
-    columns[0] = sg_destination(l, &instruction->operands[0], W_b32);
-    emit_plain(l, H_lop3, columns, 4)->immediate = (int64_t)table->integer;
+    columns[0] = sg_destination(l, predicate ? &to->items[0] : to, W_b32);
+    sg_emit_plain(l, H_lop3, columns, 4)->immediate = (int64_t)table->integer;
+    if (predicate)
+        lop3_predicate(l, instruction, columns[0]);
+}
+
+void sg_lower_szext(sg_lowering *l, const sg_instruction *instruction) {
+    sg_column columns[8] = {0};
+    sg_insn *insn = sg_emit_plain(l, l->form->handler, columns, sg_plain_operands(l, columns, false));
+    insn->flags = (uint8_t)((l->attributes.type[0] == W_s32) | sg_has_word(instruction, W_wrap) << 1);
 }
 
 void sg_lower_selp(sg_lowering *l, const sg_instruction *instruction) {
@@ -179,7 +219,7 @@ void sg_lower_selp(sg_lowering *l, const sg_instruction *instruction) {
 
 void sg_lower_testp(sg_lowering *l, const sg_instruction *instruction) {
     sg_column columns[8] = {0};
-    emit_plain(l, l->form->handler, columns, plain_operands(l, columns, false))->variant = (uint8_t)instruction->words[0];
+    sg_emit_plain(l, l->form->handler, columns, sg_plain_operands(l, columns, false))->variant = (uint8_t)instruction->words[0];
 }
 
 /* ---- mov ---- */
@@ -228,6 +268,23 @@ static void unpack(sg_lowering *l, const sg_instruction *instruction, sg_word ty
     }
 }
 
+/* A 128-bit register is two columns of 64 bits, the low half first. */
+void sg_lower_mov_128(sg_lowering *l, const sg_instruction *instruction) {
+    sg_want_operands(l, 2, 2);
+    const sg_operand *to = &instruction->operands[0], *from = &instruction->operands[1];
+    sg_column source[2], destination[2];
+    for (unsigned i = 0; i < 2; i++) {
+        source[i] = sg_half_of_128(l, from, i, true);
+        destination[i] = sg_half_of_128(l, to, i, false);
+    }
+    sg_column low = sg_scratch(l, 8); /* {b, a} = {a, b} */
+    sg_emit_to(l, H_mov_64, low, source[0]);
+    if (destination[1])
+        sg_emit_to(l, H_mov_64, destination[1], source[1]);
+    if (destination[0])
+        sg_emit_to(l, H_mov_64, destination[0], low);
+}
+
 void sg_lower_mov(sg_lowering *l, const sg_instruction *instruction) {
     sg_want_operands(l, 2, 2);
     sg_word type = l->attributes.type[0];
@@ -249,119 +306,4 @@ void sg_lower_mov(sg_lowering *l, const sg_instruction *instruction) {
     }
     sg_column source = sg_source(l, from, type);
     sg_emit_to(l, width == 1 ? H_mov_pred : width == 8 ? H_mov_64 : H_mov_32, sg_destination(l, to, type), source);
-}
-
-/* ---- comparisons ---- */
-
-/* `swapped`: gt and ge are lt and le of the operands exchanged. */
-typedef struct {
-    sg_handler_id handler;
-    bool swapped;
-} comparison;
-
-static comparison compare_integers(sg_lowering *l, const char *word, sg_word type) {
-    bool wide = sg_bits(type) == 64, is_signed = sg_words[type].kind == KIND_SIGNED;
-    bool bits = sg_words[type].kind == KIND_BITS;
-    sg_handler_id less = wide ? (is_signed ? H_lt_s64 : H_lt_u64) : (is_signed ? H_lt_s32 : H_lt_u32);
-    sg_handler_id most = wide ? (is_signed ? H_le_s64 : H_le_u64) : (is_signed ? H_le_s32 : H_le_u32);
-    if (!strcmp(word, "eq"))
-        return (comparison){wide ? H_eq_64 : H_eq_32, false};
-    if (!strcmp(word, "ne"))
-        return (comparison){wide ? H_ne_64 : H_ne_32, false};
-    if (!bits && (!strcmp(word, "lt") || (!strcmp(word, "lo") && !is_signed)))
-        return (comparison){less, false};
-    if (!bits && (!strcmp(word, "le") || (!strcmp(word, "ls") && !is_signed)))
-        return (comparison){most, false};
-    if (!bits && (!strcmp(word, "gt") || (!strcmp(word, "hi") && !is_signed)))
-        return (comparison){less, true};
-    if (!bits && (!strcmp(word, "ge") || (!strcmp(word, "hs") && !is_signed)))
-        return (comparison){most, true};
-    sg_reject(l, "comparison .%s of .%s", word, sg_words[type].text);
-}
-
-static comparison compare_reals(sg_lowering *l, const char *word, bool wide) {
-    static const struct {
-        const char *word;
-        sg_handler_id single, wide;
-        bool swapped;
-    } table[] = {
-        {"eq", H_eq_f32, H_eq_f64, false},    {"ne", H_ne_f32, H_ne_f64, false},   {"lt", H_lt_f32, H_lt_f64, false},
-        {"le", H_le_f32, H_le_f64, false},    {"gt", H_lt_f32, H_lt_f64, true},    {"ge", H_le_f32, H_le_f64, true},
-        {"equ", H_equ_f32, H_equ_f64, false}, {"neu", H_neu_f32, H_neu_f64, false}, {"ltu", H_ltu_f32, H_ltu_f64, false},
-        {"leu", H_leu_f32, H_leu_f64, false}, {"gtu", H_ltu_f32, H_ltu_f64, true}, {"geu", H_leu_f32, H_leu_f64, true},
-        {"num", H_num_f32, H_num_f64, false}, {"nan", H_nan_f32, H_nan_f64, false},
-    };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (!strcmp(table[i].word, word))
-            return (comparison){wide ? table[i].wide : table[i].single, table[i].swapped};
-    sg_reject(l, "comparison .%s of floating-point numbers", word);
-}
-
-/* Values as the comparison handlers take them: 32 or 64 bits. */
-static sg_column compared(sg_lowering *l, const sg_operand *operand, sg_word type) {
-    sg_column source = sg_source(l, operand, type);
-    sg_handler_id widen = type == W_s16 ? H_sext16_32 : type == W_f16 ? H_cvt_f32_f16 : type == W_bf16 ? H_cvt_f32_bf16
-                                                                                                         : H_nop;
-    if (widen != H_nop) {
-        sg_column column = sg_scratch(l, 4);
-        sg_emit_to(l, widen, column, source);
-        return column;
-    }
-    return l->attributes.ftz && type == W_f32 ? flushed(l, source) : source;
-}
-
-/* The comparison of operands 1 and 2 into the predicate column `result`. */
-static void emit_comparison(sg_lowering *l, const sg_instruction *instruction, sg_word type, sg_column result) {
-    const char *word = sg_words[instruction->words[0]].text;
-    comparison chosen = sg_words[type].kind == KIND_FLOAT ? compare_reals(l, word, sg_bits(type) == 64)
-                                                          : compare_integers(l, word, type);
-    sg_column a = compared(l, &instruction->operands[1], type), b = compared(l, &instruction->operands[2], type);
-    sg_insn *insn = sg_emit(l, chosen.handler);
-    insn->operand[0] = result;
-    insn->operand[1] = chosen.swapped ? b : a;
-    insn->operand[2] = chosen.swapped ? a : b;
-}
-
-void sg_lower_setp(sg_lowering *l, const sg_instruction *instruction) {
-    bool combined = l->attributes.operation != W_none;
-    sg_want_operands(l, combined ? 4 : 3, combined ? 4 : 3);
-    const sg_operand *to = &instruction->operands[0], *second = NULL;
-    if (to->kind == OPERAND_PAIR) {
-        second = &to->items[1];
-        to = &to->items[0];
-    }
-    sg_word type = l->attributes.type[0];
-    if (!combined && !second) {
-        emit_comparison(l, instruction, type, sg_destination(l, to, W_pred));
-        return;
-    }
-    sg_column result = sg_scratch(l, 1);
-    emit_comparison(l, instruction, type, result);
-    sg_column other = combined ? sg_source(l, &instruction->operands[3], W_pred) : 0;
-    sg_column first = sg_destination(l, to, W_pred), complement = second ? sg_destination(l, second, W_pred) : 0;
-    sg_insn *insn = sg_emit(l, H_combine_predicate);
-    insn->operand[0] = first;
-    insn->operand[1] = complement;
-    insn->operand[2] = result;
-    insn->operand[3] = other;
-    insn->variant = (uint8_t)l->attributes.operation;
-    insn->flags = second ? 2 : 0;
-}
-
-void sg_lower_set(sg_lowering *l, const sg_instruction *instruction) {
-    bool combined = l->attributes.operation != W_none;
-    sg_want_operands(l, combined ? 4 : 3, combined ? 4 : 3);
-    sg_column result = sg_scratch(l, 1);
-    emit_comparison(l, instruction, l->attributes.type[1], result);
-    if (combined) {
-        sg_column other = sg_source(l, &instruction->operands[3], W_pred);
-        sg_insn *insn = sg_emit(l, H_combine_predicate);
-        insn->operand[0] = result;
-        insn->operand[2] = result;
-        insn->operand[3] = other;
-        insn->variant = (uint8_t)l->attributes.operation;
-    }
-    sg_word type = l->attributes.type[0];
-    sg_emit_to(l, type == W_f32 ? H_predicate_to_float : H_predicate_to_ones,
-               sg_destination(l, &instruction->operands[0], type), result);
 }

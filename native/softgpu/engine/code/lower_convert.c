@@ -92,8 +92,13 @@ static value integer_to_real(sg_lowering *l, value from, sg_word type) {
     return apply(l, (directed ? rounded : nearest)[type == W_f64][column], from, type);
 }
 
+/* .satfinite: the largest magnitude for what exceeds it. Afterwards, since rounding decides. */
+static value within_finite(sg_lowering *l, value from, sg_word type) { return apply(l, H_half_finite, from, type); }
+
 static void write_real(sg_lowering *l, value from, sg_word type, const sg_operand *to) {
     sg_column destination = sg_destination(l, to, type);
+    if (sg_has_word(l->instruction, W_satfinite))
+        from = within_finite(l, from, type);
     if (l->attributes.sat && is_half(type)) {
         sg_emit_to(l, H_half_saturate, destination, from.column)->variant = (uint8_t)type;
         return;
@@ -127,12 +132,13 @@ static void integer_to_any_real(sg_lowering *l, const sg_instruction *instructio
         write_real(l, integer_to_real(l, from, to), to, &instruction->operands[0]);
         return;
     }
-    if (to == W_bf16 && sg_bits(from.type) == 64) { /* twice rounded: 2^53 fits into bf16's range */
-        sg_emit_unsupported(l, "%s", instruction->form);
+    if (sg_bits(from.type) == 64) { /* in f64 it would be rounded twice */
+        sg_handler_id odd = is_signed(from.type) ? H_cvt_f64_odd_s64 : H_cvt_f64_odd_u64;
+        write_real(l, narrow_to_half(l, apply(l, odd, from, W_f64), to), to, &instruction->operands[0]);
         return;
     }
     sg_word mode = l->attributes.round;
-    l->attributes.round = W_rn; /* exact in f64, or far beyond f16 */
+    l->attributes.round = W_rn; /* exact in f64 */
     value wide = integer_to_real(l, from, W_f64);
     l->attributes.round = mode;
     write_real(l, narrow_to_half(l, wide, to), to, &instruction->operands[0]);
@@ -180,11 +186,15 @@ void sg_lower_cvt(sg_lowering *l, const sg_instruction *instruction) {
 void sg_lower_cvt_pair(sg_lowering *l, const sg_instruction *instruction) {
     sg_want_operands(l, 3, 3);
     sg_word pair = l->attributes.type[0], half = pair == W_f16x2 ? W_f16 : W_bf16;
-    value high = narrow_to_half(l, read_real(l, &instruction->operands[1], W_f32), half);
-    value low = narrow_to_half(l, read_real(l, &instruction->operands[2], W_f32), half);
+    value part[2];
+    for (int i = 0; i < 2; i++) {
+        part[i] = narrow_to_half(l, read_real(l, &instruction->operands[2 - i], W_f32), half);
+        if (sg_has_word(instruction, W_satfinite))
+            part[i] = within_finite(l, part[i], half);
+    }
     sg_column destination = sg_destination(l, &instruction->operands[0], W_b32);
-    sg_insn *insn = sg_emit_to(l, H_pack_32, destination, low.column);
-    insn->operand[2] = high.column;
+    sg_insn *insn = sg_emit_to(l, H_pack_32, destination, part[0].column);
+    insn->operand[2] = part[1].column;
     insn->immediate = 16;
     if (l->attributes.relu) {
         insn = sg_emit_to(l, H_half_relu, destination, destination);
@@ -193,41 +203,52 @@ void sg_lower_cvt_pair(sg_lowering *l, const sg_instruction *instruction) {
     }
 }
 
-/* ---- addresses ---- */
-
-static uint64_t window_of(sg_word space) {
-    switch (space) {
-    case W_shared: case W_shared_cta: return SG_SHARED_WINDOW;
-    case W_local: return SG_LOCAL_WINDOW;
-    default: return 0;
-    }
+void sg_lower_cvt_tf32(sg_lowering *l, const sg_instruction *instruction) {
+    sg_want_operands(l, 2, 2);
+    sg_column source = sg_source(l, &instruction->operands[1], W_f32);
+    sg_insn *insn = sg_emit_to(l, H_cvt_tf32, sg_destination(l, &instruction->operands[0], W_b32), source);
+    insn->round = (uint8_t)l->attributes.round;
+    insn->flags = (uint8_t)(l->attributes.relu | sg_has_word(instruction, W_satfinite) << 1);
 }
 
-/* A kernel's parameters have a window; a function's lie in local memory. */
-static uint64_t parameter_window(const sg_lowering *l) { return l->function->entry ? SG_PARAM_WINDOW : SG_LOCAL_WINDOW; }
+/* ---- e4m3 and e5m2, always two of them in 16 bits ---- */
 
-void sg_lower_cvta(sg_lowering *l, const sg_instruction *instruction) {
+/* flags: 1 relu, 2 the source is f16x2. Two f32 sources: the first into the high byte. */
+void sg_lower_cvt_to_eighths(sg_lowering *l, const sg_instruction *instruction) {
+    bool halves = l->attributes.type[1] == W_f16x2;
+    sg_want_operands(l, halves ? 2 : 3, halves ? 2 : 3);
+    sg_word from = halves ? W_f16x2 : W_f32;
+    sg_column high = sg_source(l, &instruction->operands[1], from);
+    sg_column low = halves ? high : sg_source(l, &instruction->operands[2], from);
+    sg_insn *insn = sg_emit_to(l, l->attributes.type[0] == W_e4m3x2 ? H_cvt_e4m3 : H_cvt_e5m2,
+                               sg_destination(l, &instruction->operands[0], W_b16), high);
+    insn->operand[2] = low;
+    insn->flags = (uint8_t)(l->attributes.relu | halves << 1);
+}
+
+void sg_lower_cvt_from_eighths(sg_lowering *l, const sg_instruction *instruction) {
     sg_want_operands(l, 2, 2);
-    sg_word type = l->attributes.type[0], space = l->attributes.space;
-    if (sg_bits(type) != 64) {
-        sg_emit_unsupported(l, "%s", instruction->form);
+    sg_column source = sg_source(l, &instruction->operands[1], W_b16);
+    sg_column destination = sg_destination(l, &instruction->operands[0], W_b32);
+    sg_emit_to(l, l->attributes.type[1] == W_e4m3x2 ? H_cvt_f16x2_e4m3x2 : H_cvt_f16x2_e5m2x2, destination, source);
+    if (!l->attributes.relu)
         return;
-    }
-    uint64_t offset = space == W_param ? parameter_window(l) : window_of(space);
-    sg_column source = sg_source(l, &instruction->operands[1], type);
-    sg_insn *insn = sg_emit_to(l, offset ? H_offset_address : H_mov_64,
-                               sg_destination(l, &instruction->operands[0], type), source);
-    insn->immediate = (int64_t)(sg_has_word(instruction, W_to) ? 0 - offset : offset);
+    sg_insn *insn = sg_emit_to(l, H_half_relu, destination, destination);
+    insn->variant = W_f16x2;
+    insn->flags = 1;
 }
 
-void sg_lower_isspacep(sg_lowering *l, const sg_instruction *instruction) {
-    sg_want_operands(l, 2, 2);
-    sg_column source = sg_source(l, &instruction->operands[1], W_b64);
-    sg_insn *insn = sg_emit_to(l, H_isspacep, sg_destination(l, &instruction->operands[0], W_pred), source);
-    switch (l->attributes.space) {
-    case W_shared: case W_shared_cta: insn->space = SPACE_SHARED; break;
-    case W_local: insn->space = SPACE_LOCAL; break;
-    case W_param: insn->space = l->function->entry ? SPACE_PARAM : SPACE_LOCAL; break;
-    default: insn->space = SPACE_GLOBAL;
-    }
+/* cvt.pack.sat.u8.s32.b32 d, a, b, c: a above b, and c above both. */
+void sg_lower_cvt_pack(sg_lowering *l, const sg_instruction *instruction) {
+    bool more = l->attributes.type_count == 3;
+    sg_want_operands(l, more ? 4 : 3, more ? 4 : 3);
+    sg_column columns[4] = {0};
+    for (int i = 1; i < (more ? 4 : 3); i++)
+        columns[i] = sg_source(l, &instruction->operands[i], i == 3 ? W_b32 : W_s32);
+    columns[0] = sg_destination(l, &instruction->operands[0], W_b32);
+    columns[3] = more ? columns[3] : sg_constant_column(l, 4, 0, NULL);
+    sg_insn *insn = sg_emit(l, H_cvt_pack);
+    for (int i = 0; i < 4; i++)
+        insn->operand[i] = columns[i];
+    insn->variant = (uint8_t)l->attributes.type[0];
 }

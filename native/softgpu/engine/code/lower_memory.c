@@ -35,11 +35,36 @@ static sg_column load_destination(sg_lowering *l, const sg_operand *operand, sg_
     return sg_register_column(l, operand->reg);
 }
 
+/* The operand of L2::cache_hint, a policy, comes last and is without effect. */
+static void want_operands(sg_lowering *l, const sg_instruction *instruction, size_t count) {
+    bool hinted = sg_has_word(instruction, W_l2_cache_hint);
+    sg_want_operands(l, count + hinted, count + hinted);
+    if (hinted)
+        sg_source(l, &instruction->operands[count], W_b64);
+}
+
+/* .b128: as a vector of two 64-bit components. */
+static void access_128(sg_lowering *l, const sg_operand *value, const sg_operand *address, bool load) {
+    sg_insn access = {.count = 2, .handler = load ? H_ld_64 : H_st_64};
+    sg_address(l, address, l->attributes.space, &access);
+    for (unsigned i = 0; i < 2; i++) {
+        sg_column half = sg_half_of_128(l, value, i, !load);
+        access.operand[i] = half ? half : sg_scratch(l, 8);
+    }
+    *sg_emit(l, H_nop) = access;
+}
+
 void sg_lower_ld(sg_lowering *l, const sg_instruction *instruction) {
-    sg_want_operands(l, 2, 2);
+    want_operands(l, instruction, 2);
     sg_word type = l->attributes.type[0];
     unsigned count = l->attributes.vector;
     const sg_operand *to = &instruction->operands[0];
+    if (type == W_b128) {
+        if (count != 1)
+            sg_reject(l, "a vector of .b128");
+        access_128(l, to, &instruction->operands[1], true);
+        return;
+    }
     bool wide = sg_width(type) == 8;
     for (unsigned i = 0; i < count; i++)
         if (component(l, to, i, count)->kind == OPERAND_REGISTER)
@@ -59,12 +84,18 @@ void sg_lower_ld(sg_lowering *l, const sg_instruction *instruction) {
 }
 
 void sg_lower_st(sg_lowering *l, const sg_instruction *instruction) {
-    sg_want_operands(l, 2, 2);
+    want_operands(l, instruction, 2);
     sg_word type = l->attributes.type[0];
     unsigned count = l->attributes.vector;
     sg_insn access = {.count = (uint8_t)count};
     if (l->attributes.space == W_constant)
         sg_reject(l, "constants are read-only");
+    if (type == W_b128) {
+        if (count != 1)
+            sg_reject(l, "a vector of .b128");
+        access_128(l, &instruction->operands[1], &instruction->operands[0], false);
+        return;
+    }
     sg_address(l, &instruction->operands[0], l->attributes.space, &access);
     for (unsigned i = 0; i < count; i++)
         access.operand[i] = sg_low_source(l, component(l, &instruction->operands[1], i, count), type);
@@ -73,47 +104,61 @@ void sg_lower_st(sg_lowering *l, const sg_instruction *instruction) {
     *sg_emit(l, H_nop) = access;
 }
 
+/* ---- atomics ---- */
+
 static sg_handler_id atomic_handler(sg_word type) {
     switch (type) {
     case W_f32: return H_atom_f32;
     case W_f64: return H_atom_f64;
+    case W_f16: case W_bf16: return H_atom_half;
     case W_f16x2: case W_bf16x2: return H_atom_f16x2;
+    case W_b128: return H_atom_128;
     default: return sg_bits(type) == 64 ? H_atom_64 : sg_bits(type) == 16 ? H_atom_16 : H_atom_32;
     }
 }
 
-/* Not every operator has every type: the table lists words apart. */
-static bool defined(sg_word operation, sg_word type) {
-    sg_kind kind = sg_words[type].kind;
-    switch (operation) {
-    case W_add: return kind != KIND_BITS;
-    case W_min: case W_max: return kind == KIND_SIGNED || kind == KIND_UNSIGNED;
-    case W_inc: case W_dec: return type == W_u32;
-    case W_and: case W_or: case W_xor: case W_cas: case W_exch: return kind != KIND_FLOAT;
-    default: return false;
-    }
+/* Operands of one component: `index` of a vector's. */
+static void atomic_operands(sg_lowering *l, const sg_operand *from, bool swaps, bool wide, unsigned index, unsigned count,
+                            sg_insn *access) {
+    sg_word type = l->attributes.type[0];
+    for (unsigned i = 1; i <= 1u + swaps; i++)
+        access->operand[i] = wide ? sg_half_of_128(l, &from[i], 0, true)
+                                  : sg_source(l, component(l, &from[i], index, count), type);
+    for (unsigned i = 1; wide && i <= 1u + swaps; i++)
+        access->operand[4 + i] = sg_half_of_128(l, &from[i], 1, true);
+    if (!swaps)
+        access->operand[2] = access->operand[1], access->operand[6] = access->operand[5];
 }
 
+/* Components of a vector are atomic one by one: an instruction each. The first checks the whole. */
 void sg_lower_atom(sg_lowering *l, const sg_instruction *instruction) {
     bool wanted = instruction->opcode[0] == 'a'; /* red gives no result */
     bool swaps = l->attributes.operation == W_cas;
-    size_t count = 2u + wanted + swaps;
-    sg_want_operands(l, count, count);
+    want_operands(l, instruction, 2u + wanted + swaps);
     sg_word type = l->attributes.type[0];
-    if (!defined(l->attributes.operation, type)) {
-        sg_emit_unsupported(l, "%s", instruction->form);
-        return;
-    }
-    const sg_operand *operands = &instruction->operands[wanted];
-    sg_insn access = {.count = 1};
+    const sg_operand *operands = &instruction->operands[wanted], *to = &instruction->operands[0];
+    unsigned count = l->attributes.vector;
+    bool wide = type == W_b128, is_half = sg_is_bf16(type) || sg_is_f16(type);
+    sg_insn access = {.count = (uint8_t)count, .variant = (uint8_t)l->attributes.operation};
     sg_address(l, &operands[0], l->attributes.space, &access);
-    access.operand[1] = sg_source(l, &operands[1], type);
-    access.operand[2] = swaps ? sg_source(l, &operands[2], type) : access.operand[1];
-    bool result = wanted && instruction->operands[0].kind != OPERAND_SINK;
-    if (result)
-        access.operand[0] = sg_destination(l, &instruction->operands[0], type);
-    access.variant = (uint8_t)l->attributes.operation;
-    access.flags = (uint8_t)((sg_words[type].kind == KIND_SIGNED) | result << 1 | (type == W_bf16x2) << 2);
+    sg_column kept = 0;
+    if (access.mode <= ADDRESS_NARROW && count > 1) { /* a result may overwrite the address */
+        kept = sg_scratch(l, access.mode == ADDRESS_WIDE ? 8 : 4);
+        sg_emit_to(l, access.mode == ADDRESS_WIDE ? H_mov_64 : H_mov_32, kept, access.operand[4]);
+        access.operand[4] = kept;
+    }
     access.handler = (uint16_t)atomic_handler(type);
-    *sg_emit(l, H_nop) = access;
+    for (unsigned i = 0; i < count; i++) {
+        atomic_operands(l, operands, swaps, wide, i, count, &access);
+        const sg_operand *part = wanted && to->kind != OPERAND_SINK ? component(l, to, i, count) : NULL;
+        bool result = part && part->kind != OPERAND_SINK;
+        if (result)
+            access.operand[0] = wide ? sg_half_of_128(l, part, 0, false) : sg_destination(l, part, type);
+        if (result && wide)
+            access.operand[7] = sg_half_of_128(l, part, 1, false);
+        access.flags = (uint8_t)((sg_words[type].kind == KIND_SIGNED) | result << 1 | (is_half && sg_is_bf16(type)) << 2);
+        *sg_emit(l, H_nop) = access;
+        access.count = 1;
+        access.immediate += sg_bytes(type);
+    }
 }

@@ -6,7 +6,7 @@
 unsigned sg_width(sg_word type) {
     if (sg_words[type].kind == KIND_PREDICATE)
         return 1;
-    return sg_bits(type) > 32 ? 8 : 4;
+    return sg_bits(type) > 64 ? 16 : sg_bits(type) > 32 ? 8 : 4;
 }
 
 static uint32_t column_bytes(unsigned width) {
@@ -235,13 +235,25 @@ void sg_store_integer(sg_lowering *l, sg_column source, sg_word type, const sg_o
                    source);
 }
 
+sg_column sg_half_of_128(sg_lowering *l, const sg_operand *operand, unsigned index, bool source) {
+    if (operand->kind == OPERAND_SINK && !source)
+        return 0;
+    if (operand->kind == OPERAND_REGISTER && operand->reg->type == W_b128)
+        return sg_register_column(l, operand->reg) + index * COLUMN_64;
+    if (operand->kind != OPERAND_VECTOR || operand->item_count != 2)
+        sg_reject(l, "a .b128 register or two halves expected");
+    if (operand->items[index].kind == OPERAND_SINK && !source)
+        return 0;
+    return source ? sg_source(l, &operand->items[index], W_b64) : sg_destination(l, &operand->items[index], W_b64);
+}
+
 /* ---- addresses ---- */
 
 static uint8_t space_of(sg_lowering *l, sg_word space, const sg_operand *operand) {
     switch (space) {
     case W_none: return SPACE_GENERIC;
     case W_global: case W_constant: return SPACE_GLOBAL;
-    case W_shared: case W_shared_cta: return SPACE_SHARED;
+    case W_shared: case W_shared_cta: case W_shared_cluster: return SPACE_SHARED;
     case W_local: return SPACE_LOCAL;
     default: break;
     }
@@ -251,7 +263,7 @@ static uint8_t space_of(sg_lowering *l, sg_word space, const sg_operand *operand
 }
 
 static void check_space(sg_lowering *l, const sg_variable_ir *variable, sg_word space) {
-    sg_word plain = space == W_shared_cta ? W_shared : space == W_param_entry || space == W_param_func ? W_param : space;
+    sg_word plain = space == W_shared_cta || space == W_shared_cluster ? W_shared : space == W_param_entry || space == W_param_func ? W_param : space;
     if (space != W_none && variable->space != plain)
         sg_reject(l, "%.100s lies in .%s, not in .%s", variable->name, sg_words[variable->space].text,
                   sg_words[plain].text);
@@ -293,4 +305,26 @@ void sg_address(sg_lowering *l, const sg_operand *operand, sg_word space, sg_ins
         access->mode = ADDRESS_ABSOLUTE;
         access->immediate = (int64_t)operand->integer;
     }
+}
+
+sg_column sg_address_value(sg_lowering *l, const sg_operand *operand, sg_word space, uint8_t *found_space) {
+    sg_insn access = {0};
+    sg_address(l, operand, space, &access);
+    *found_space = access.space;
+    sg_column value = access.operand[4], wide;
+    switch (access.mode) {
+    case ADDRESS_ABSOLUTE: return sg_constant_column(l, 8, (uint64_t)access.immediate, NULL);
+    case ADDRESS_FRAME: return from_frame(l, H_local_address, (uint64_t)access.immediate, 8);
+    case ADDRESS_NARROW:
+        wide = sg_scratch(l, 8);
+        sg_emit_to(l, H_zext32_64, wide, value);
+        value = wide;
+        break;
+    default: break;
+    }
+    if (!access.immediate)
+        return value;
+    wide = sg_scratch(l, 8);
+    sg_emit_to(l, H_offset_address, wide, value)->immediate = access.immediate;
+    return wide;
 }

@@ -1,7 +1,7 @@
 /* Atomics. On device memory they are the host's: other workers and other processes share it.
  * A block runs on one thread, so its shared memory needs no more than a read and a write. */
+#include "addresses.h"
 #include "halves.h"
-#include "lanes.h"
 
 /* variant: sg_word of the operator; flags: 1 signed, 2 a result is wanted, 4 bf16x2. */
 #define OPERATE(T, S)                                                     \
@@ -43,25 +43,16 @@ EXCHANGE(uint16_t)
 EXCHANGE(uint32_t)
 EXCHANGE(uint64_t)
 
-static inline uint64_t lane_address(const sg_warp *warp, const sg_insn *insn, int i) {
-    uint64_t offset = (uint64_t)insn->immediate;
-    switch (insn->mode) {
-    case ADDRESS_WIDE: return SOURCE(uint64_t, 4)[i] + offset;
-    case ADDRESS_NARROW: return (uint32_t)(SOURCE(uint32_t, 4)[i] + (uint32_t)offset);
-    case ADDRESS_FRAME: return warp->frame->local_base + offset;
-    default: return offset;
-    }
-}
-
 /* In the order of the lanes; a fault ends the instruction where it happens. `change` makes
- * `old` of `place` and the lane's operands. */
+ * `old` of `place` and the lane's operands. The first of a vector's components checks the whole. */
 #define ATOM(name, T, C, change)                                          \
     HANDLER_FOR(name) {                                                   \
         const C *b_ = SOURCE(C, 1), *c_ = SOURCE(C, 2);                   \
         for (uint32_t left = warp->mask; left; left &= left - 1) {        \
             int i = __builtin_ctz(left);                                  \
-            uint64_t address = lane_address(warp, insn, i);               \
-            T *place = (T *)sg_reach_lane(warp, insn, (unsigned)i, insn->space, address, sizeof(T), true); \
+            uint64_t address = sg_lane_address(warp, insn, i);            \
+            T *place = (T *)(void *)sg_reach_lane(warp, insn, (unsigned)i, insn->space, address,           \
+                                                  (unsigned)sizeof(T) * insn->count, true);               \
             if (!place)                                                   \
                 return;                                                   \
             T b = (T)b_[i], c = (T)c_[i], old;                            \
@@ -81,23 +72,80 @@ ATOM(atom_64, uint64_t, uint64_t, old = exchange_uint64_t(place, insn, b, c))
     while (!__atomic_compare_exchange_n(place, &old, (T)(sum), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) { \
     }
 
-static inline uint32_t add_single(uint32_t a, uint32_t b) {
+/* To global memory, subnormals count as zero; in shared memory they do not (PTX ISA, atom). */
+static inline uint32_t flush(uint32_t a) { return a & 0x7f800000u ? a : a & 0x80000000u; }
+static inline bool in_shared(const sg_insn *insn, uint64_t address) {
+    return insn->space == SPACE_SHARED || (insn->space == SPACE_GENERIC && address - SG_SHARED_WINDOW < SG_WINDOW_BYTES);
+}
+
+static inline uint32_t add_single(uint32_t a, uint32_t b, bool keep) {
+    a = keep ? a : flush(a), b = keep ? b : flush(b);
     float sum = sg_float_of(a) + sg_float_of(b);
-    return sum != sum ? 0x7fffffffu : sg_bits_of_float(sum);
+    uint32_t bits = sum != sum ? 0x7fffffffu : sg_bits_of_float(sum);
+    return keep ? bits : flush(bits);
 }
 static inline uint64_t add_double(uint64_t a, uint64_t b) {
     return sg_bits_of_double(sg_double_of(a) + sg_double_of(b));
 }
-static inline uint32_t add_halves(uint32_t a, uint32_t b, const sg_insn *insn) {
-    uint32_t both = 0;
-    for (int h = 0; h < 32; h += 16) {
-        uint32_t x = a >> h & 0xffff, y = b >> h & 0xffff;
-        both |= (insn->flags & 4 ? sg_bf16_of(sg_sum_to_odd(sg_float_of_bf16(x), sg_float_of_bf16(y)), 0)
-                                 : sg_f16_of((double)sg_float_of_f16(x) + (double)sg_float_of_f16(y), 0))
-                << h;
-    }
-    return both;
+/* flags: 4 bf16. min and max prefer the number and order the zeros. */
+static inline uint32_t operate_half(uint32_t a, uint32_t b, const sg_insn *insn) {
+    bool bf16 = insn->flags & 4;
+    double x = (double)(bf16 ? sg_float_of_bf16(a) : sg_float_of_f16(a));
+    double y = (double)(bf16 ? sg_float_of_bf16(b) : sg_float_of_f16(b));
+    bool first = x < y || (x == y && a >> 15);
+    double result = insn->variant == W_add ? sg_sum_to_odd(x, y) : x != x ? y : y != y ? x
+                    : (insn->variant == W_min) == first ? x : y;
+    return bf16 ? sg_bf16_of(result, 0) : sg_f16_of(result, 0);
 }
-ATOM(atom_f32, uint32_t, uint32_t, ADD_BITS(uint32_t, add_single(old, b)))
+static inline uint32_t operate_halves(uint32_t a, uint32_t b, const sg_insn *insn) {
+    return operate_half(a & 0xffff, b & 0xffff, insn) | operate_half(a >> 16, b >> 16, insn) << 16;
+}
+ATOM(atom_f32, uint32_t, uint32_t, ADD_BITS(uint32_t, add_single(old, b, in_shared(insn, address))))
 ATOM(atom_f64, uint64_t, uint64_t, ADD_BITS(uint64_t, add_double(old, b)))
-ATOM(atom_f16x2, uint32_t, uint32_t, ADD_BITS(uint32_t, add_halves(old, b, insn)))
+ATOM(atom_half, uint16_t, uint32_t, ADD_BITS(uint16_t, operate_half(old, b, insn)))
+ATOM(atom_f16x2, uint32_t, uint32_t, ADD_BITS(uint32_t, operate_halves(old, b, insn)))
+
+/* ---- 128 bits: exch and cas ----
+ *
+ * cmpxchg16b by hand: the compiler would call libatomic, one more library in the tenant's
+ * process, and a lock of ours would not hold between processes nor over a fork. Every 64-bit
+ * processor that this runs on has the instruction, though the baseline does not promise it. */
+typedef struct {
+    uint64_t low, high;
+} pair128;
+
+static inline bool swap_128(pair128 *place, pair128 *old, pair128 stored) {
+#if defined(__x86_64__)
+    bool swapped;
+    __asm__ volatile("lock cmpxchg16b %1"
+                     : "=@ccz"(swapped), "+m"(*place), "+a"(old->low), "+d"(old->high)
+                     : "b"(stored.low), "c"(stored.high)
+                     : "memory");
+    return swapped;
+#else
+    unsigned __int128 before = (unsigned __int128)old->high << 64 | old->low;
+    unsigned __int128 after = (unsigned __int128)stored.high << 64 | stored.low;
+    unsigned __int128 found = __sync_val_compare_and_swap((unsigned __int128 *)place, before, after);
+    *old = (pair128){(uint64_t)found, (uint64_t)(found >> 64)};
+    return found == before;
+#endif
+}
+
+/* Operands: 0 and 7 the result's halves, 1 and 5 what is compared or exchanged, 2 and 6 what cas stores. */
+HANDLER_FOR(atom_128) {
+    for (uint32_t left = warp->mask; left; left &= left - 1) {
+        int i = __builtin_ctz(left);
+        uint64_t address = sg_lane_address(warp, insn, i);
+        pair128 *place = (pair128 *)(void *)sg_reach_lane(warp, insn, (unsigned)i, insn->space, address, 16, true);
+        if (!place)
+            return;
+        pair128 compared = {SOURCE(uint64_t, 1)[i], SOURCE(uint64_t, 5)[i]};
+        pair128 stored = {SOURCE(uint64_t, 2)[i], SOURCE(uint64_t, 6)[i]}, old = compared;
+        while (!swap_128(place, &old, stored) && insn->variant == W_exch) {
+        }
+        if (insn->flags & 2 && insn->operand[0])
+            DESTINATION(uint64_t, 0)[i] = old.low;
+        if (insn->flags & 2 && insn->operand[7])
+            DESTINATION(uint64_t, 7)[i] = old.high;
+    }
+}

@@ -100,6 +100,44 @@ HANDLER_FOR(barrier_reduce) {
     wait(warp, insn, number);
 }
 
+/* ---- a cluster of one block: arrive and wait are two instructions ---- */
+
+void sg_recheck_cluster(sg_block *block) {
+    if (!block->cluster_arrived || block->cluster_arrived < block->living)
+        return;
+    block->cluster_arrived = 0;
+    for (uint32_t w = 0; w < block->warp_count; w++) {
+        sg_warp *warp = &block->warps[w];
+        warp->cluster_arrived = 0;
+        for (uint32_t i = 0; i < warp->fragment_count; i++)
+            if (warp->fragments[i].state == FRAGMENT_BARRIER && warp->fragments[i].barrier == BARRIERS)
+                warp->fragments[i].state = FRAGMENT_READY;
+    }
+}
+
+HANDLER_FOR(cluster_arrive) {
+    if (warp->cluster_arrived & warp->mask) {
+        sg_fault_at(warp, insn, SG_TRAP, 0, "barrier.cluster.arrive twice without a wait");
+        return;
+    }
+    warp->cluster_arrived |= warp->mask;
+    warp->block->cluster_arrived += (uint32_t)warp->active;
+    sg_recheck_cluster(warp->block);
+}
+
+/* Lanes whose arrival was the last one of the phase, or was taken into it already, go on. */
+HANDLER_FOR(cluster_wait) {
+    uint32_t waiting = warp->cluster_arrived & warp->mask;
+    if (!waiting)
+        return;
+    if (waiting != warp->mask) {
+        sg_split(warp, insn + 1, warp->mask & ~waiting);
+        sg_set_mask(warp, waiting);
+    }
+    sg_park(warp, insn + 1, FRAGMENT_BARRIER, BARRIERS);
+    sg_next(warp);
+}
+
 /* bar.warp.sync: operand 0 the members. */
 HANDLER_FOR(barrier_warp) {
     atomic_thread_fence(memory_order_seq_cst);

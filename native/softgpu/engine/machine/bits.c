@@ -150,6 +150,19 @@ static inline uint32_t mask_of(uint32_t a, uint32_t b) {
 BINARY(bmsk_clamp, uint32_t, uint32_t, mask_of(a, b))
 BINARY(bmsk_wrap, uint32_t, uint32_t, mask_of(a & 31, b & 31))
 
+/* szext: the low b bits of a, sign- or zero-extended. flags: 1 signed, 2 b wraps at 32, else clamps. */
+static inline uint32_t extend(uint32_t a, uint32_t bits, bool is_signed) {
+    if (bits == 0)
+        return 0;
+    uint32_t cut = bits > 31 ? 0 : 32 - bits;
+    return is_signed ? (uint32_t)((int32_t)(a << cut) >> cut) : a << cut >> cut;
+}
+HANDLER_FOR(szext) {
+    const uint32_t *a = SOURCE(uint32_t, 1), *b = SOURCE(uint32_t, 2);
+    uint32_t kept = insn->flags & 2 ? 31 : ~0u;
+    FILL(uint32_t, 0, EACH_LANE out[i] = extend(a[i], b[i] & kept, insn->flags & 1));
+}
+
 /* lop3: immediate is the truth table, bit 4a + 2b + c. */
 HANDLER_FOR(lop3) {
     const uint32_t *a = SOURCE(uint32_t, 1), *b = SOURCE(uint32_t, 2), *c = SOURCE(uint32_t, 3);

@@ -29,6 +29,7 @@ static void start_warp(sg_warp *warp) {
     warp->fragment_count = 0;
     warp->stop = warp->guarded = warp->forced = warp->held = warp->finished = false;
     warp->carry = 0;
+    warp->cluster_arrived = 0;
     warp->turn = 0;
     warp->ticks = SG_TICK_BRANCHES;
     warp->root.parent = NULL;
@@ -52,6 +53,7 @@ void sg_start_block(sg_block *block, uint64_t number) {
     block->counted = false;
     block->finished = false;
     block->awaited = 0;
+    block->cluster_arrived = 0;
     memset(block->barriers, 0, sizeof block->barriers);
     for (uint32_t w = 0; w < block->warp_count; w++)
         start_warp(&block->warps[w]);

@@ -97,6 +97,12 @@ HANDLER_FOR(unguard) {
     }
 }
 
+/* nanosleep: others of the block have a turn at the next backward branch. */
+HANDLER_FOR(yield) {
+    (void)insn;
+    warp->ticks = 1;
+}
+
 HANDLER_FOR(nop) { (void)warp, (void)insn; }
 
 /* ---- calls ---- */

@@ -59,6 +59,8 @@ HALVES(mul, a *b)
 HALVES(fma, fma_exact(a, b, c))
 HALVES(min, min_any(a, b, insn->flags))
 HALVES(max, max_any(a, b, insn->flags))
+HALVES(ex2, exp2(a))
+HALVES(tanh, tanh(a))
 
 UNARY(neg_f16, uint32_t, uint32_t, a ^ 0x8000u)
 UNARY(neg_bf16, uint32_t, uint32_t, a ^ 0x8000u)
@@ -93,6 +95,37 @@ static inline uint32_t clamp_half(uint32_t half, uint8_t type, bool saturate) {
 CLAMP_HALVES(half_relu, false)
 CLAMP_HALVES(half_saturate, true)
 
+/* .satfinite, of one half of type `variant`. */
+HANDLER_FOR(half_finite) {
+    const uint32_t *a = SOURCE(uint32_t, 1);
+    uint32_t infinite = insn->variant == W_f16 ? 0x7c00u : 0x7f80u;
+    FILL(uint32_t, 0, EACH_LANE out[i] = (a[i] & 0x7fff) == infinite ? a[i] - 1 : a[i]);
+}
+
+/* .xorsign.abs: operand 1, unless it is no number, with the sign of the product of 2 and 3. */
+static inline uint32_t with_sign(uint32_t half, uint32_t signs, bool is_f16) {
+    half &= 0xffff;
+    return (half & 0x7fff) > (is_f16 ? 0x7c00u : 0x7f80u) ? half : (half & 0x7fff) | (signs & 0x8000u);
+}
+HANDLER_FOR(half_xorsign) {
+    const uint32_t *a = SOURCE(uint32_t, 1), *b = SOURCE(uint32_t, 2), *c = SOURCE(uint32_t, 3);
+    bool is_f16 = insn->variant == W_f16 || insn->variant == W_f16x2;
+    FILL(uint32_t, 0, for (int i = 0; i < LANES; i++) {
+        uint32_t signs = b[i] ^ c[i];
+        out[i] = with_sign(a[i], signs, is_f16);
+        if (insn->flags & 1)
+            out[i] |= with_sign(a[i] >> 16, signs >> 16, is_f16) << 16;
+    });
+}
+
+/* flags: 1 two halves. */
+static inline uint32_t flush_half(uint32_t a) { return a & 0x7c00 ? a & 0xffff : a & 0x8000; }
+HANDLER_FOR(flush_f16) {
+    const uint32_t *a = SOURCE(uint32_t, 1);
+    FILL(uint32_t, 0, for (int i = 0; i < LANES; i++)
+        out[i] = flush_half(a[i]) | (insn->flags & 1 ? flush_half(a[i] >> 16) << 16 : 0));
+}
+
 /* ---- conversions ---- */
 
 #define CONVERT(name, S, A, expression)                                   \
@@ -111,7 +144,3 @@ CONVERT(cvt_f16_f32, uint32_t, float, sg_f16_of((double)a, insn->round))
 CONVERT(cvt_bf16_f32, uint32_t, float, sg_bf16_of((double)a, insn->round))
 CONVERT(cvt_f16_f64, uint32_t, double, sg_f16_of(a, insn->round))
 CONVERT(cvt_bf16_f64, uint32_t, double, sg_bf16_of(a, insn->round))
-CONVERT(ex2_f16, uint32_t, uint32_t, sg_f16_of(exp2(wide_f16(a)), 0))
-CONVERT(ex2_bf16, uint32_t, uint32_t, sg_bf16_of(exp2(wide_bf16(a)), 0))
-CONVERT(tanh_f16, uint32_t, uint32_t, sg_f16_of(tanh(wide_f16(a)), 0))
-CONVERT(tanh_bf16, uint32_t, uint32_t, sg_bf16_of(tanh(wide_bf16(a)), 0))

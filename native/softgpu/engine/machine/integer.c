@@ -130,9 +130,27 @@ UNARY(abs_s16, uint32_t, uint32_t, LOW16(S16(a) < 0 ? 0 - a : a))
 UNARY(abs_s32, uint32_t, uint32_t, S32(a) < 0 ? 0 - a : a)
 UNARY(abs_s64, uint64_t, uint64_t, S64(a) < 0 ? 0 - a : a)
 
+/* Two of 16 bits. */
+#define PAIR(name, T, expression)                                         \
+    static inline uint32_t name##_of(uint32_t x, uint32_t y) {            \
+        uint32_t both = 0;                                                \
+        for (int h = 0; h < 32; h += 16) {                                \
+            T a = (T)(x >> h), b = (T)(y >> h);                           \
+            both |= (uint32_t)(uint16_t)(expression) << h;                \
+        }                                                                 \
+        return both;                                                      \
+    }                                                                     \
+    BINARY(name, uint32_t, uint32_t, name##_of(a, b))
+PAIR(add_16x2, uint16_t, a + b)
+PAIR(min_u16x2, uint16_t, MIN(a, b))
+PAIR(max_u16x2, uint16_t, MAX(a, b))
+PAIR(min_s16x2, int16_t, MIN(a, b))
+PAIR(max_s16x2, int16_t, MAX(a, b))
+
 #define CLAMP_S32(x) ((x) > INT32_MAX ? INT32_MAX : (x) < INT32_MIN ? INT32_MIN : (x))
 BINARY(add_sat_s32, uint32_t, int32_t, CLAMP_S32((int64_t)a + b))
 BINARY(sub_sat_s32, uint32_t, int32_t, CLAMP_S32((int64_t)a - b))
+TERNARY(mad24_hi_sat_s32, uint32_t, int32_t, CLAMP_S32((((int64_t)LOW24S(a) * LOW24S(b)) >> 16) + c))
 TERNARY(mad_hi_sat_s32, uint32_t, int32_t, CLAMP_S32((((int64_t)a * b) >> 32) + c))
 
 /* Carry chains. flags: 1 takes the carry in, 2 sets it. For subtraction the carry is a

@@ -32,6 +32,11 @@ static bool check(const sg_kernel *kernel, const sg_launch *launch, sg_result *r
     for (int i = 0; i < 3; i++)
         if (info.required_threads[i] && launch->block[i] != info.required_threads[i])
             return refuse(result, "the block is not of the size that the kernel requires (.reqntid)");
+    if (kernel->code->function->cluster_blocks > 1) {
+        refuse(result, "clusters of more than one block (.reqnctapercluster) are not supported");
+        result->status = SG_UNSUPPORTED;
+        return false;
+    }
     if (!launch->parameters && kernel->parameter_bytes)
         return refuse(result, "the kernel has parameters, the launch has none");
     if ((uint64_t)kernel->static_shared + launch->dynamic_shared_bytes + 1024 > SG_WINDOW_BYTES)

@@ -75,6 +75,7 @@ struct sg_warp {
     sg_frame *frame;
     sg_fragment fragments[LANES]; /* those that do not run */
     uint32_t fragment_count;
+    uint32_t cluster_arrived; /* lanes between barrier.cluster.arrive and the end of its phase */
     uint32_t number; /* %warpid */
     unsigned char *local; /* of lane 0; the next lane's is `local_stride` on */
     sg_block *block;
@@ -102,6 +103,7 @@ struct sg_block {
     sg_warp *warps;
     unsigned char *shared;
     sg_barrier barriers[BARRIERS];
+    uint32_t cluster_arrived; /* threads, at barrier.cluster */
     uint32_t awaited; /* a bit for each barrier that someone arrived at */
     bool finished;
 };
@@ -199,6 +201,7 @@ void sg_work(sg_worker *worker);
 /* ---- barriers.c ---- */
 
 void sg_recheck_barriers(sg_block *block);
+void sg_recheck_cluster(sg_block *block);
 /* Grid-wide: counts the block in when all its threads wait; lets them go when all blocks
  * came. */
 void sg_recheck_grid(sg_block *block);

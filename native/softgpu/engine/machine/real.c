@@ -109,6 +109,9 @@ static inline double gross(double a) {
 UNARY(rcp_gross_f64, double, double, gross(1.0 / flushed(a)))
 UNARY(rsqrt_gross_f64, double, double, gross(1.0 / __builtin_sqrt(flushed(a))))
 
+/* A result, unless it is no number, with the sign of the product of b and c. */
+TERNARY(xorsign_f32, uint32_t, uint32_t, (a & 0x7fffffffu) > 0x7f800000u ? a : (a & 0x7fffffffu) | ((b ^ c) & 0x80000000u))
+
 UNARY(flush_f32, uint32_t, uint32_t, a & 0x7f800000u ? a : a & 0x80000000u)
 UNARY(saturate_f32, float, float, a != a ? 0.0f : a <= 0.0f ? 0.0f : a > 1.0f ? 1.0f : a)
 UNARY(saturate_f64, double, double, a != a ? 0.0 : a <= 0.0 ? 0.0 : a > 1.0 ? 1.0 : a)

@@ -119,14 +119,9 @@ HANDLER_FOR(combine_predicate) {
         sg_set_predicate(warp, insn, 1, combine(insn->variant, ~compared, other));
 }
 
-/* set: all ones or 1.0f where the comparison holds. */
-HANDLER_FOR(predicate_to_ones) {
-    uint32_t chosen[LANES] __attribute__((aligned(64)));
+/* set: `immediate` where the comparison holds, else zero. */
+HANDLER_FOR(predicate_to_word) {
+    uint32_t chosen[LANES] __attribute__((aligned(64))), word = (uint32_t)insn->immediate;
     spread(PREDICATE(1), chosen);
-    FILL(uint32_t, 0, EACH_LANE out[i] = chosen[i]);
-}
-HANDLER_FOR(predicate_to_float) {
-    uint32_t chosen[LANES] __attribute__((aligned(64)));
-    spread(PREDICATE(1), chosen);
-    FILL(uint32_t, 0, EACH_LANE out[i] = chosen[i] & 0x3f800000u);
+    FILL(uint32_t, 0, EACH_LANE out[i] = chosen[i] & word);
 }

@@ -34,7 +34,7 @@ static uint64_t uniform(const sg_warp *warp, int special) {
     case SPECIAL_globaltimer: case SPECIAL_globaltimer_lo: return sg_now_ns();
     case SPECIAL_globaltimer_hi: return sg_now_ns() >> 32;
     case SPECIAL_dynamic_smem_size: return launch->dynamic_shared_bytes;
-    case SPECIAL_total_smem_size: return block->grid->shared_bytes;
+    case SPECIAL_total_smem_size: case SPECIAL_aggr_smem_size: return block->grid->shared_bytes;
     /* The driver's words for grid barriers: the address of a workspace, high half first. */
     case SPECIAL_envreg1: return launch->cooperative ? SG_GRID_WINDOW >> 32 : 0;
     case SPECIAL_envreg2: return launch->cooperative ? (uint32_t)SG_GRID_WINDOW : 0;

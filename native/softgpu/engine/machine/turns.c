@@ -189,6 +189,8 @@ bool sg_meet(sg_warp *warp, const sg_insn *insn, uint32_t members) {
 
 void sg_finish_lanes(sg_warp *warp, uint32_t lanes) {
     warp->dead |= lanes;
+    warp->block->cluster_arrived -= (uint32_t)__builtin_popcount(warp->cluster_arrived & lanes);
+    warp->cluster_arrived &= ~lanes;
     warp->block->living -= (uint32_t)__builtin_popcount(lanes);
     for (sg_frame *frame = warp->frame; frame;) {
         sg_frame *parent = frame->parent;
@@ -198,6 +200,7 @@ void sg_finish_lanes(sg_warp *warp, uint32_t lanes) {
         frame = parent;
     }
     sg_recheck_barriers(warp->block);
+    sg_recheck_cluster(warp->block);
 }
 
 /* Ready fragments other than the running one take turns once one has looped too long. */

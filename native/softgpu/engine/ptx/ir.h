@@ -10,17 +10,21 @@
 typedef struct sg_function sg_function;
 typedef struct sg_variable_ir sg_variable_ir;
 
-typedef struct {
+typedef struct sg_register {
     const char *name;
     sg_word type;
     uint32_t slot; /* lowering: offset in the frame, 0 when not yet placed */
+    struct sg_register *parts; /* `.reg .v4 .f32 %v`: its components, else NULL */
+    unsigned part_count;
 } sg_register;
 
-/* `.global .u64 p = generic(table)+4;`: eight bytes at `offset` hold an address. */
+/* `.global .u64 p = generic(table)+4;`: eight bytes at `offset` hold an address; or one byte
+ * of it, `0xFF00(table)`, the one from bit `shift` on. */
 typedef struct sg_fixup {
     struct sg_fixup *next;
     size_t offset;
-    unsigned size;
+    unsigned size; /* 8 or 1 */
+    unsigned shift;
     const char *name;
     int64_t addend;
     int line;
@@ -39,6 +43,8 @@ struct sg_variable_ir {
     uint32_t alignment;
     int line;
     unsigned char *initial; /* NULL: zero */
+    uint64_t capacity;      /* of `initial`, while `open`: the size follows from the values */
+    bool open;
     sg_fixup *fixups;
     const sg_function *owner; /* NULL at module scope */
     sg_register *formal;      /* W_reg */
@@ -116,6 +122,8 @@ struct sg_function {
     size_t label_count;
     uint32_t max_threads;
     uint32_t required_threads[3];
+    uint64_t cluster_blocks; /* .reqnctapercluster; 0: none */
+    const char *alias;       /* `.alias this, that;` */
     size_t index; /* in sg_ir.functions */
 };
 

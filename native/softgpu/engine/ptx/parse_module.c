@@ -143,6 +143,24 @@ static void parse_definition(sg_parser *parser) {
         sg_parse_variables(parser, linkage);
 }
 
+/* `.alias f, g;`: f, declared before and without a body, is g. */
+static void parse_alias(sg_parser *parser) {
+    int line = parser->token.line;
+    const char *name = sg_expect_name(parser);
+    sg_named named = sg_lookup(parser->names, 0, name);
+    sg_function *function = named.kind == NAMED_FUNCTION ? named.thing : NULL;
+    if (!function || function->defined || function->alias)
+        sg_fail(parser->compiler, SG_BAD_PTX, line, "%.100s is no function that is only declared", name);
+    sg_expect_mark(parser, ',');
+    const char *other = sg_expect_name(parser);
+    named = sg_lookup(parser->names, 0, other);
+    const sg_function *target = named.kind == NAMED_FUNCTION ? named.thing : NULL;
+    if (!target || target == function || target->alias)
+        sg_fail(parser->compiler, SG_BAD_PTX, line, "%.100s, the alias of %.100s, is no function", other, name);
+    function->alias = other;
+    sg_expect_mark(parser, ';');
+}
+
 static void parse_statement(sg_parser *parser) {
     if (parser->token.kind != TOKEN_DOTTED) {
         if (sg_take_mark(parser, ';'))
@@ -165,6 +183,8 @@ static void parse_statement(sg_parser *parser) {
                 sg_unexpected(parser, "';'");
             sg_advance(parser);
         }
+    else if (sg_take_dotted(parser, "alias"))
+        parse_alias(parser);
     else
         parse_definition(parser);
 }
@@ -194,7 +214,10 @@ static sg_named find_in_module(const sg_ir *ir, const char *name) {
 
 sg_function *sg_find_function(const sg_ir *ir, const char *name) {
     sg_named named = find_in_module(ir, name);
-    return named.kind == NAMED_FUNCTION ? named.thing : NULL;
+    sg_function *function = named.kind == NAMED_FUNCTION ? named.thing : NULL;
+    if (!function || !function->alias)
+        return function;
+    return find_in_module(ir, function->alias).thing; /* parse_alias saw to it that it is a function */
 }
 
 sg_variable_ir *sg_find_variable(const sg_ir *ir, const char *name) {

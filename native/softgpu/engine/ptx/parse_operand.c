@@ -38,6 +38,27 @@ static uint64_t parse_addend(sg_parser *parser) {
     return sg_at_mark(parser, '-') ? sg_expect_integer(parser) : 0;
 }
 
+/* A vector register: `%v.y` is a component, `%v` alone all of them. */
+static void parse_component(sg_parser *parser, sg_operand *operand) {
+    const sg_register *whole = operand->reg;
+    operand->reg = NULL;
+    if (parser->token.kind == TOKEN_DOTTED && parser->token.length == 1) {
+        static const char letters[] = "xyzwrgba";
+        const char *found = strchr(letters, *parser->token.text);
+        unsigned index = found ? (unsigned)(found - letters) % 4 : 4;
+        if (index >= whole->part_count)
+            sg_unexpected(parser, "a component");
+        operand->reg = &whole->parts[index];
+        sg_advance(parser);
+        return;
+    }
+    operand->kind = OPERAND_VECTOR;
+    operand->item_count = whole->part_count;
+    operand->items = sg_allocate(parser->compiler, whole->part_count * sizeof *operand->items);
+    for (unsigned i = 0; i < whole->part_count; i++)
+        operand->items[i] = (sg_operand){.kind = OPERAND_REGISTER, .reg = &whole->parts[i]};
+}
+
 static void parse_name(sg_parser *parser, sg_operand *operand) {
     int line = parser->token.line;
     const char *name = sg_expect_name(parser);
@@ -45,6 +66,11 @@ static void parse_name(sg_parser *parser, sg_operand *operand) {
         operand->kind = OPERAND_SINK;
     } else if ((operand->reg = sg_find_register(parser, name))) {
         operand->kind = OPERAND_REGISTER;
+        if (operand->reg->parts)
+            parse_component(parser, operand);
+    } else if (!strcmp(name, "WARP_SZ")) {
+        operand->kind = OPERAND_INTEGER;
+        operand->integer = 32;
     } else if (parse_special(parser, name, operand)) {
         return;
     } else if (name[0] == '%') {

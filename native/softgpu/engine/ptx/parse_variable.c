@@ -7,17 +7,17 @@ static const uint64_t LARGEST_VARIABLE = (uint64_t)1 << 40;
 static const uint64_t LARGEST_INITIALISED = (uint64_t)1 << 30;
 
 typedef struct {
-    const char *prefix;
-    uint64_t count;
-    sg_word type;
-} register_range;
-
-typedef struct {
     sg_word space;
     sg_word type;
     uint32_t alignment;
     unsigned vector;
 } declared;
+
+typedef struct {
+    const char *prefix;
+    uint64_t count;
+    declared kind;
+} register_range;
 
 static bool is_power_of_two(uint64_t value) { return value && !(value & (value - 1)); }
 
@@ -98,17 +98,24 @@ static sg_variable_ir *make_variable(sg_parser *parser, declared kind, const cha
 
 /* ---- initialisers ---- */
 
-static void add_fixup(sg_parser *parser, sg_variable_ir *variable, uint64_t offset, const char *name, int64_t addend) {
+static void add_fixup(sg_parser *parser, sg_variable_ir *variable, uint64_t offset, const char *name, int64_t addend,
+                      uint64_t mask) {
     sg_fixup *fixup = sg_allocate(parser->compiler, sizeof *fixup);
     *fixup = (sg_fixup){.next = variable->fixups, .offset = offset, .size = sg_bytes(variable->type), .name = name,
                         .addend = addend, .line = parser->token.line};
-    if (fixup->size != 8)
+    if (mask) { /* 0xFF0000(name): a byte */
+        while (fixup->shift < 56 && mask >> fixup->shift != 0xff)
+            fixup->shift += 8;
+        if (mask >> fixup->shift != 0xff || mask << (56 - fixup->shift) << 8)
+            sg_fail(parser->compiler, SG_BAD_PTX, fixup->line, "the mask of an address is one of its bytes");
+    }
+    if (fixup->size != (mask ? 1 : 8))
         sg_fail(parser->compiler, SG_UNSUPPORTED, fixup->line, "an address in an initialiser of type .%s is not supported",
                 sg_words[variable->type].text);
     variable->fixups = fixup;
 }
 
-static void parse_symbol_initial(sg_parser *parser, sg_variable_ir *variable, uint64_t offset) {
+static void parse_symbol_initial(sg_parser *parser, sg_variable_ir *variable, uint64_t offset, uint64_t mask) {
     const char *name = sg_expect_name(parser);
     if (!strcmp(name, "generic") && sg_take_mark(parser, '(')) {
         name = sg_expect_name(parser);
@@ -119,7 +126,18 @@ static void parse_symbol_initial(sg_parser *parser, sg_variable_ir *variable, ui
         addend = (int64_t)sg_expect_integer(parser);
     else if (sg_at_mark(parser, '-'))
         addend = (int64_t)sg_expect_integer(parser);
-    add_fixup(parser, variable, offset, name, addend);
+    add_fixup(parser, variable, offset, name, addend, mask);
+}
+
+/* `0xFF(name)`, `0xFF00(generic(name)+4)`: compilers write structures as bytes. */
+static bool parse_masked_initial(sg_parser *parser, sg_variable_ir *variable, uint64_t offset) {
+    if (parser->token.kind != TOKEN_INTEGER || parser->ahead.kind != TOKEN_MARK || parser->ahead.mark != '(')
+        return false;
+    uint64_t mask = sg_expect_integer(parser);
+    sg_expect_mark(parser, '(');
+    parse_symbol_initial(parser, variable, offset, mask);
+    sg_expect_mark(parser, ')');
+    return true;
 }
 
 static void store_double(sg_parser *parser, sg_variable_ir *variable, uint64_t offset, uint64_t bits) {
@@ -136,13 +154,32 @@ static void store_double(sg_parser *parser, sg_variable_ir *variable, uint64_t o
     }
 }
 
+/* `x[] = {1, 2}`: as many elements as there are values. */
+static void make_room(sg_parser *parser, sg_variable_ir *variable, uint64_t size) {
+    if (!variable->open || size <= variable->size || size > LARGEST_INITIALISED)
+        return;
+    if (size > variable->capacity) {
+        uint64_t capacity = size * 2 + 64;
+        unsigned char *grown = sg_allocate(parser->compiler, capacity);
+        memcpy(grown, variable->initial, variable->size);
+        variable->initial = grown;
+        variable->capacity = capacity;
+    }
+    variable->size = size;
+}
+
 static void parse_scalar_initial(sg_parser *parser, sg_variable_ir *variable, uint64_t *offset) {
     unsigned size = sg_bytes(variable->type);
+    make_room(parser, variable, *offset + size);
     if (*offset > variable->size || variable->size - *offset < size)
         sg_fail(parser->compiler, SG_BAD_PTX, parser->token.line, "more initial values than %s has elements",
                 variable->name);
     bool negative = sg_take_mark(parser, '-');
     uint64_t value = parser->token.integer;
+    if (!negative && parse_masked_initial(parser, variable, *offset)) {
+        *offset += size;
+        return;
+    }
     switch (parser->token.kind) {
     case TOKEN_INTEGER:
         value = negative ? -value : value;
@@ -159,7 +196,7 @@ static void parse_scalar_initial(sg_parser *parser, sg_variable_ir *variable, ui
         sg_advance(parser);
         break;
     default:
-        parse_symbol_initial(parser, variable, *offset);
+        parse_symbol_initial(parser, variable, *offset, 0);
     }
     *offset += size;
 }
@@ -170,6 +207,7 @@ static void parse_initial(sg_parser *parser, sg_variable_ir *variable) {
     if (variable->space != W_global && variable->space != W_constant)
         sg_fail(parser->compiler, SG_BAD_PTX, variable->line, "only .global and .const variables have initial values");
     variable->initial = sg_allocate(parser->compiler, variable->size + 1);
+    variable->open = variable->size == 0;
     uint64_t offset = 0;
     int depth = 0;
     do {
@@ -252,17 +290,27 @@ sg_variable_ir *sg_parse_formal(sg_parser *parser) {
 
 /* ---- registers ---- */
 
-static void define_registers(sg_parser *parser, sg_word type, const char *name) {
+static sg_register *make_register(sg_parser *parser, const char *name, declared kind) {
+    sg_register *reg = sg_allocate(parser->compiler, sizeof *reg);
+    *reg = (sg_register){.name = name, .type = kind.type};
+    if (kind.vector == 1)
+        return reg;
+    reg->part_count = kind.vector;
+    reg->parts = sg_allocate(parser->compiler, kind.vector * sizeof *reg->parts);
+    for (unsigned i = 0; i < kind.vector; i++)
+        reg->parts[i] = (sg_register){.name = name, .type = kind.type};
+    return reg;
+}
+
+static void define_registers(sg_parser *parser, declared kind, const char *name) {
     sg_named named = {NAMED_RANGE, NULL};
     if (sg_take_mark(parser, '<')) {
         register_range *range = sg_allocate(parser->compiler, sizeof *range);
-        *range = (register_range){name, sg_expect_integer(parser), type};
+        *range = (register_range){name, sg_expect_integer(parser), kind};
         sg_expect_mark(parser, '>');
         named.thing = range;
     } else {
-        sg_register *reg = sg_allocate(parser->compiler, sizeof *reg);
-        *reg = (sg_register){.name = name, .type = type};
-        named = (sg_named){NAMED_REGISTER, reg};
+        named = (sg_named){NAMED_REGISTER, make_register(parser, name, kind)};
     }
     if (!sg_define(parser->compiler, parser->names, sg_scope(parser), name, named))
         sg_fail(parser->compiler, SG_BAD_PTX, parser->token.line, "register %s is defined twice", name);
@@ -271,11 +319,12 @@ static void define_registers(sg_parser *parser, sg_word type, const char *name) 
 void sg_parse_registers(sg_parser *parser) {
     int line = parser->token.line;
     declared kind = parse_declared(parser);
-    if (kind.type == W_none || kind.vector != 1)
-        sg_fail(parser->compiler, kind.vector != 1 ? SG_UNSUPPORTED : SG_BAD_PTX, line,
-                kind.vector != 1 ? "vector registers are not supported" : "a register without a type");
+    if (kind.type == W_none)
+        sg_fail(parser->compiler, SG_BAD_PTX, line, "a register without a type");
+    if (kind.vector > 4 || (kind.vector > 1 && kind.type == W_pred))
+        sg_fail(parser->compiler, SG_BAD_PTX, line, "a vector register has 2 or 4 numbers");
     do
-        define_registers(parser, kind.type, sg_expect_name(parser));
+        define_registers(parser, kind, sg_expect_name(parser));
     while (sg_take_mark(parser, ','));
     sg_expect_mark(parser, ';');
 }
@@ -294,8 +343,7 @@ static sg_register *from_range(sg_parser *parser, uint32_t scope, const char *na
         register_range *range = named.thing;
         if (named.kind != NAMED_RANGE || index >= range->count)
             continue;
-        sg_register *reg = sg_allocate(parser->compiler, sizeof *reg);
-        *reg = (sg_register){.name = name, .type = range->type};
+        sg_register *reg = make_register(parser, name, range->kind);
         sg_define(parser->compiler, parser->names, scope, name, (sg_named){NAMED_REGISTER, reg});
         return reg;
     }

@@ -29,6 +29,8 @@ typedef enum {
     WORD_COUNT
 } sg_word;
 
+_Static_assert(W_subnormal < 256, "what an instruction keeps in a byte comes first in words.def");
+
 typedef struct {
     const char *text;
     uint8_t kind;
