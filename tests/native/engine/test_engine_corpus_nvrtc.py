@@ -460,10 +460,10 @@ def test_text_for_another_architecture(engine: Any) -> None:
 
 
 def test_a_form_that_does_not_run_is_named_and_never_computed(engine: Any) -> None:
-    module = engine.corpus("nvrtc_mma")
-    assert "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 is not supported" in module.log
+    module = engine.corpus("nvrtc_sparse_mma")
+    assert "mma.sp.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 is not supported" in module.log
     out = engine.device.put(np.full(32, 5, "f4"))
     outcome = module.run(out, block=32)
     assert outcome.status == engine.UNSUPPORTED
-    assert f"line {outcome.line}: mma.sync.aligned.m16n8k8" in outcome.message
+    assert f"line {outcome.line}: mma.sp.sync.aligned.m16n8k8" in outcome.message
     assert (out.array() == 5).all()

@@ -66,6 +66,31 @@ typedef struct {
     size_t return_count;
 } sg_call;
 
+/* A matrix spread over the registers of a warp in tiles of eight rows; a tile is a column, or two
+ * (`paired`). In a column lane l holds the l-th four bytes of the tile (f64: eight), row by row: elements
+ * 4 (l mod 4) and on of row l / 4 for bytes. In a pair lane l holds elements 2 (l mod 4) and the next of row
+ * l / 4, one in each. That is the layout of mma.sync for every shape and type; wmma, which leaves it open,
+ * and wgmma have the same here. B counts as its transpose: its rows are the columns of the product. */
+typedef struct {
+    sg_word type;
+    uint16_t rows, columns; /* of the matrix */
+    uint16_t count;         /* registers; more than it takes hold the matrix again (wmma, f16) */
+    bool paired;
+    bool across;            /* tiles go along the rows first, else down */
+    uint32_t *registers;    /* operands */
+} sg_tiles;
+
+/* What a matrix instruction works on: named by `target` of its sg_insn. d = a * b + c. */
+typedef struct {
+    uint16_t m, n, k;
+    sg_tiles d, c, a, b;  /* wgmma: c is d, and b lies in shared memory; wmma.load and .store: d alone */
+    bool saturate;
+    bool exclusive;       /* b1: xor, else and */
+    bool a_in_memory;     /* wgmma: operand 0 is the descriptor; 1 that of b */
+    bool negate;
+    bool a_transposed, b_transposed; /* in memory: m or n runs fastest, not k */
+} sg_product;
+
 /* A constant whose value is known when variables are bound: `splat` is its column. */
 typedef struct {
     uint32_t column;
@@ -105,6 +130,8 @@ struct sg_module {
     sg_code *codes;      /* one for each function of `ir` */
     sg_call *calls;
     size_t call_count;
+    sg_product *products;
+    size_t product_count;
     const char **messages; /* named by `immediate` of H_unsupported */
     size_t message_count;
     sg_kernel *kernels;

@@ -13,7 +13,7 @@ static const sg_form forms[] = {
 /* Opcodes of the PTX ISA that the table does not run yet: with these the answer is "not
  * supported", with any other name "no PTX". */
 static const char *const known[] = {
-    "mma", "wmma", "wgmma", "ldmatrix", "stmatrix", "movmatrix", "tex", "tld4", "txq", "suld", "sust", "sured", "suq",
+    "tex", "tld4", "txq", "suld", "sust", "sured", "suq",
     "cp", "mbarrier", "multimem", "tensormap", "setmaxnreg", "griddepcontrol", "createpolicy", "discard", "applypriority",
     "mapa", "getctarank", "istypep", "alloca", "stacksave", "stackrestore", "szext", "vadd", "vsub", "vabsdiff", "vmin",
     "vmax", "vshl", "vshr", "vmad", "vset", "vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2", "vadd4",
@@ -56,7 +56,7 @@ static void read_word(sg_attributes *attributes, sg_word word) {
     case KIND_VECTOR: attributes->vector = sg_words[word].bits; return;
     default: break;
     }
-    if (sg_is_type(word) && attributes->type_count < 3)
+    if ((sg_is_type(word) || sg_words[word].kind == KIND_ELEMENT) && attributes->type_count < 4)
         attributes->type[attributes->type_count++] = word;
     attributes->ftz |= word == W_ftz;
     attributes->sat |= word == W_sat;

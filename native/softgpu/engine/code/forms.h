@@ -8,7 +8,7 @@ struct sg_lowering;
 
 /* What the words of a matched form say. */
 typedef struct {
-    sg_word type[3];
+    sg_word type[4];
     unsigned type_count;
     sg_word round, space, compare, operation;
     unsigned vector; /* 1, 2, 4 */

@@ -33,10 +33,13 @@ static bool falls_through(const sg_instruction *instruction) { return instructio
 /* Whether operand 0 is only written. In doubt it is read too, which is safe. */
 static bool writes_first(const sg_instruction *instruction) {
     static const char *const readers[] = {"st", "red", "bra", "brx", "call", "bar", "barrier", "prefetch", "prefetchu",
-                                          "nanosleep", "pmevent", "fence", "membar", "cp", "mbarrier", "sust", "sured"};
+                                          "nanosleep", "pmevent", "fence", "membar", "cp", "mbarrier", "sust", "sured",
+                                          "stmatrix", "wgmma"};
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
         if (!strcmp(instruction->opcode, readers[i]))
             return false;
+    if (!strcmp(instruction->opcode, "wmma"))
+        return !sg_has_word(instruction, W_store) && !instruction->guard;
     return !instruction->guard; /* lanes that are off keep the old value */
 }
 

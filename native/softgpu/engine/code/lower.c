@@ -95,6 +95,7 @@ static bool changes_flow(sg_handler_id handler) {
     case H_barrier_reduce: case H_barrier_warp: case H_shfl_up: case H_shfl_down: case H_shfl_bfly: case H_shfl_idx:
     case H_vote_all: case H_vote_any: case H_vote_uni: case H_vote_ballot: case H_match_any_32: case H_match_any_64:
     case H_match_all_32: case H_match_all_64: case H_redux: case H_elect: case H_cluster_arrive: case H_cluster_wait:
+    case H_mma: case H_wgmma: case H_wmma_load: case H_wmma_store: case H_ldmatrix: case H_stmatrix: case H_movmatrix:
         return true;
     default: return false;
     }

@@ -87,6 +87,14 @@ sg_column sg_flushed_half(sg_lowering *lowering, sg_column source, sg_word type)
 bool sg_is_f16(sg_word type); /* f16, f16x2 */
 bool sg_is_bf16(sg_word type);
 
+/* ---- lower_matrix.c ---- */
+
+/* A product of the instruction's shape; `index` goes into `target`. The pointer is good until the next one. */
+sg_product *sg_add_product(sg_lowering *lowering, int32_t *index);
+/* The matrix in role a, b, c or d, and its registers where there is an operand. */
+sg_tiles sg_matrix_tiles(sg_lowering *lowering, const sg_product *product, char role, sg_word type,
+                         const sg_operand *operand);
+
 /* ---- one function for each lowering that forms.def names ---- */
 
 #define FORM(opcode, words, operands, lowering, handler) \

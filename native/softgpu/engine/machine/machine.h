@@ -212,6 +212,9 @@ void sg_leave_grid(sg_grid *grid);
 /* NULL after a fault. `size` is a power of two. */
 unsigned char *sg_reach_lane(sg_warp *warp, const sg_insn *insn, unsigned lane, unsigned space, uint64_t address,
                              unsigned size, bool store);
+/* The same for `size` bytes of any number below a chunk's, aligned to a power of two. */
+unsigned char *sg_reach_span(sg_warp *warp, const sg_insn *insn, unsigned lane, unsigned space, uint64_t address,
+                             unsigned size, unsigned alignment, bool store);
 sg_cached_range *sg_find_range(sg_warp *warp, const sg_insn *insn, uint64_t address);
 bool sg_commit_chunk(sg_warp *warp, const sg_insn *insn, sg_cached_range *range, uint64_t address);
 /* Bytes from `address` that may be read as a string, at most `limit`. */

@@ -65,9 +65,15 @@ static unsigned char *outside(sg_warp *warp, const sg_insn *insn, uint64_t addre
     return NULL;
 }
 
-unsigned char *sg_reach_lane(sg_warp *warp, const sg_insn *insn, unsigned lane, unsigned space, uint64_t address,
-                             unsigned size, bool store) {
-    if (address & (size - 1)) {
+static bool span_committed(sg_warp *warp, const sg_insn *insn, sg_cached_range *range, uint64_t address, unsigned size) {
+    uint64_t last = address + size - 1;
+    return (range->chunk == address >> CHUNK_SHIFT || sg_commit_chunk(warp, insn, range, address)) &&
+           (range->chunk == last >> CHUNK_SHIFT || sg_commit_chunk(warp, insn, range, last));
+}
+
+unsigned char *sg_reach_span(sg_warp *warp, const sg_insn *insn, unsigned lane, unsigned space, uint64_t address,
+                             unsigned size, unsigned alignment, bool store) {
+    if (address & (alignment - 1)) {
         sg_fault_at(warp, insn, SG_MISALIGNED, address, "%u bytes at 0x%llx are not aligned", size,
                     (unsigned long long)address);
         return NULL;
@@ -84,9 +90,14 @@ unsigned char *sg_reach_lane(sg_warp *warp, const sg_insn *insn, unsigned lane, 
         cached = sg_find_range(warp, insn, address);
     if (!cached || cached->range.last - address < size)
         return outside(warp, insn, address, size, "global");
-    if (store && cached->chunk != address >> CHUNK_SHIFT && !sg_commit_chunk(warp, insn, cached, address))
+    if (store && !span_committed(warp, insn, cached, address, size))
         return NULL;
     return cached->range.host + (address - cached->range.first);
+}
+
+unsigned char *sg_reach_lane(sg_warp *warp, const sg_insn *insn, unsigned lane, unsigned space, uint64_t address,
+                             unsigned size, bool store) {
+    return sg_reach_span(warp, insn, lane, space, address, size, size, store);
 }
 
 const char *sg_reach_text(sg_warp *warp, unsigned lane, uint64_t address, size_t *available) {

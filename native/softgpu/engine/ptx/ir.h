@@ -89,6 +89,7 @@ typedef struct {
     const char *opcode;
     sg_word words[WORDS_PER_INSTRUCTION];
     size_t word_count;
+    uint16_t shape[3];   /* m, n, k of W_shape */
     const char *unknown; /* the first word that `sg_words` lacks */
     const char *form;    /* "add.s32", for messages */
     sg_operand *operands;

@@ -100,6 +100,8 @@ static void parse_words(sg_parser *parser, sg_instruction *instruction) {
     while (parser->token.kind == TOKEN_DOTTED) {
         sg_word word = sg_word_named(parser->token.text, parser->token.length);
         end = parser->token.text + parser->token.length;
+        if (word == W_shape)
+            sg_read_shape(parser->token.text, parser->token.length, instruction->shape);
         if (word == W_none && !instruction->unknown)
             instruction->unknown =
                 sg_intern(parser->compiler, parser->names, parser->token.text, parser->token.length);

@@ -18,7 +18,9 @@ typedef enum {
     KIND_COMPARE,
     KIND_OPERATOR,
     KIND_VECTOR,
-    KIND_PLAIN
+    KIND_PLAIN,
+    KIND_ELEMENT, /* types of a matrix that no register has */
+    KIND_SHAPE
 } sg_kind;
 
 typedef enum {
@@ -39,8 +41,10 @@ typedef struct {
 
 extern const sg_word_facts sg_words[WORD_COUNT];
 
-/* W_none where the word is not known. */
+/* W_none where the word is not known; W_shape for `m16n8k16` and its like. */
 sg_word sg_word_named(const char *text, size_t length);
+/* The three numbers of such a word. False: it is none. */
+bool sg_read_shape(const char *text, size_t length, uint16_t shape[3]);
 
 static inline bool sg_is_type(sg_word word) {
     return sg_words[word].kind >= KIND_UNSIGNED && sg_words[word].kind <= KIND_PREDICATE;

@@ -318,11 +318,11 @@ extern "C" __global__ void k(const int *x, int *out) {
 __device__ __noinline__ int triple(int x) { return x * 3; }
 extern "C" __global__ void k(const int *x, int *out) { out[threadIdx.x] = triple(x[threadIdx.x]) + 1; }
 
-//// mma
+//// sparse_mma
 extern "C" __global__ void k(float *out) {
     float c[4] = {0, 0, 0, 0};
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(0), "r"(0), "r"(0), "r"(0), "r"(0), "r"(0));
+    asm("mma.sp.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5}, {%6,%7}, {%0,%1,%2,%3}, %8, 0x0;"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(0), "r"(0), "r"(0), "r"(0), "r"(0));
     out[threadIdx.x] = c[0];
 }
 
