@@ -45,17 +45,38 @@ uint64_t sg_busy_ns(sg_device *device) {
     return atomic_load(&device->state->busy_ns);
 }
 
-/* What the kernel that runs right now adds to the last second. A holder killed while it ran left
+/* Since when the kernel that runs right now holds the device; 0: none does. A holder killed while it ran left
  * `running_since_ns` behind, but not the lock. */
-uint64_t sg_running_busy_ns(sg_device *device, int slot, uint64_t now_ns) {
+static uint64_t running_since(sg_device *device, int slot) {
     uint64_t since = atomic_load(&device->state->running_since_ns);
-    uint64_t end = now_ns / SG_BUCKET_NS * SG_BUCKET_NS, begin = end - 10 * SG_BUCKET_NS;
-    if (since == 0 || since >= end || (slot >= 0 && atomic_load(&device->state->running_slot) != (uint32_t)slot))
+    if (since == 0 || (slot >= 0 && atomic_load(&device->state->running_slot) != (uint32_t)slot))
         return 0;
     if (!sg_lock_held_elsewhere(sg_state_file(device), SG_LOCK_RUN) &&
         atomic_load(&device->state->running_slot) != (uint32_t)device->slot)
         return 0;
-    return end - (since > begin ? since : begin);
+    return since;
+}
+
+/* What it adds to the last second. */
+uint64_t sg_running_busy_ns(sg_device *device, int slot, uint64_t now_ns) {
+    uint64_t since = running_since(device, slot);
+    uint64_t end = now_ns / SG_BUCKET_NS * SG_BUCKET_NS, begin = end - 10 * SG_BUCKET_NS;
+    return since == 0 || since >= end ? 0 : end - (since > begin ? since : begin);
+}
+
+int sg_recent_samples(sg_device *device, sg_sample samples[SG_SAMPLES]) {
+    uint64_t now = sg_monotonic_ns(), period = now / SG_BUCKET_NS, since = running_since(device, -1);
+    sg_recent *recent = &device->state->recent;
+    for (unsigned i = 0; i < SG_SAMPLES; i++) {
+        uint64_t wanted = period - SG_SAMPLES + i, begin = wanted * SG_BUCKET_NS, end = begin + SG_BUCKET_NS;
+        unsigned bucket = (unsigned)(wanted % SG_BUCKETS);
+        uint64_t busy = atomic_load(&recent->period[bucket]) == wanted ? atomic_load(&recent->busy_ns[bucket]) : 0;
+        if (since != 0 && since < end)
+            busy += end - (since > begin ? since : begin);
+        samples[i] = (sg_sample){.end_ns = end,
+                                 .busy_permille = busy >= SG_BUCKET_NS ? 1000 : (unsigned)(busy * 1000 / SG_BUCKET_NS)};
+    }
+    return SG_SAMPLES;
 }
 
 unsigned sg_recent_permille(sg_device *device) {

@@ -50,6 +50,16 @@ static size_t collect_free(const sg_device *device, uint32_t *chunks, size_t cou
     return found;
 }
 
+/* The most that our process ever held, for NVML's accounting. Counted anew each time, under the metadata lock. */
+static void note_most(sg_device *device) {
+    uint32_t held = 0;
+    for (uint32_t i = 0; i < device->chunk_count; i++)
+        held += atomic_load_explicit(&device->state->owners[i], memory_order_relaxed) == device->slot + 1;
+    sg_slot *slot = &device->state->slots[device->slot];
+    if (held > atomic_load(&slot->most_chunks))
+        atomic_store(&slot->most_chunks, held);
+}
+
 int sg_chunks_take(sg_device *device, uint32_t *chunks, size_t count) {
     sg_state *state = device->state;
     if (device->slot == SG_NO_SLOT)
@@ -64,6 +74,8 @@ int sg_chunks_take(sg_device *device, uint32_t *chunks, size_t count) {
     }
     for (size_t i = 0; error == 0 && i < count; i++)
         atomic_store(&state->owners[chunks[i]], (uint16_t)(device->slot + 1));
+    if (error == 0)
+        note_most(device);
     sg_metadata_unlock(device);
     return error;
 }

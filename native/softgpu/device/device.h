@@ -136,6 +136,8 @@ typedef struct {
     int slot;
     int32_t pid; /* in the caller's pid namespace; 0 where the caller cannot see it */
     uint64_t used_bytes;
+    uint64_t most_bytes;   /* held at once, since the process entered */
+    uint64_t started_us;   /* since the epoch; 0 unknown */
     uint64_t busy_ns;      /* since the process entered */
     uint64_t launches;
     uint64_t instructions;
@@ -170,8 +172,38 @@ uint64_t sg_monotonic_ns(void); /* CLOCK_MONOTONIC: one clock for all processes 
 int sg_turn_begin(sg_device *device);
 void sg_turn_end(sg_device *device, uint64_t instructions);
 
+/* The past in whole tenths of a second, oldest first, as thousandths of each that the device was busy.
+ * Returns how many there are, at most SG_SAMPLES. */
+#define SG_SAMPLES 14
+typedef struct {
+    uint64_t end_ns; /* of the tenth, on the monotonic clock */
+    unsigned busy_permille;
+} sg_sample;
+int sg_recent_samples(sg_device *device, sg_sample samples[SG_SAMPLES]);
+
 uint64_t sg_busy_ns(sg_device *device); /* of all processes since the device was made */
 unsigned sg_recent_permille(sg_device *device);
+
+/* ---- what went wrong (incidents.c) ---- */
+
+#define SG_INCIDENTS 64 /* kept of each device, the last ones */
+typedef enum {
+    SG_INCIDENT_XID = 1,        /* value: its number */
+    SG_INCIDENT_CORRECTED = 2,  /* value: how many errors of memory */
+    SG_INCIDENT_UNCORRECTED = 3 /* the same */
+} sg_incident_kind;
+typedef struct {
+    sg_incident_kind kind;
+    uint64_t value;
+} sg_incident;
+
+/* For who listens to NVML's events, and for its counters of memory errors. */
+void sg_incident_report(sg_device *device, sg_incident_kind kind, uint64_t value);
+/* Incidents are numbered from 1; the number of the newest, 0 where nothing ever happened. */
+uint64_t sg_incident_newest(sg_device *device);
+/* False: no longer there, not yet there, or its writer was killed. */
+bool sg_incident_read(sg_device *device, uint64_t number, sg_incident *incident);
+uint64_t sg_memory_errors(sg_device *device, bool uncorrected);
 
 /* ---- the log ---- */
 

@@ -11,7 +11,7 @@
 #include "device.h"
 
 #define SG_STATE_MAGIC UINT64_C(0x3145544154535153) /* "SQSTATE1" */
-#define SG_STATE_VERSION 1
+#define SG_STATE_VERSION 2
 #define SG_BUCKETS 16 /* of the recent past ... */
 #define SG_BUCKET_NS UINT64_C(100000000) /* ... 100 ms each */
 
@@ -30,9 +30,17 @@ typedef struct {
     _Atomic uint64_t busy_ns;
     _Atomic uint64_t launches;
     _Atomic uint64_t instructions;
+    _Atomic uint32_t most_chunks; /* held at once */
     char name[64];
     sg_recent recent;
 } sg_slot;
+
+/* See incidents.c. */
+typedef struct {
+    _Atomic uint64_t number; /* written last */
+    _Atomic uint64_t value;
+    _Atomic uint32_t kind;
+} sg_incident_place;
 
 struct sg_state {
     _Atomic uint64_t magic; /* written last */
@@ -43,6 +51,9 @@ struct sg_state {
     _Atomic uint32_t running_slot;
     _Atomic uint32_t turn_changes; /* who waits for a turn sleeps on this word: turns.c */
     sg_recent recent;
+    _Atomic uint64_t memory_errors[2]; /* corrected, uncorrected */
+    _Atomic uint64_t incident_count;
+    sg_incident_place incidents[SG_INCIDENTS];
     sg_slot slots[SG_MAXIMUM_PROCESSES];
     _Atomic uint16_t owners[]; /* per chunk: slot + 1, 0 free */
 };

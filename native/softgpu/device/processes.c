@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "layout.h"
@@ -123,6 +124,7 @@ static void describe_self(sg_slot *slot) {
     slot->busy_ns = 0;
     slot->launches = 0;
     slot->instructions = 0;
+    slot->most_chunks = 0;
     memset(&slot->recent, 0, sizeof slot->recent);
     sg_read_process_name((int32_t)getpid(), slot->name, sizeof slot->name);
 }
@@ -217,6 +219,18 @@ bool sg_slot_stopped(const sg_device *device, int slot) {
            ticks == atomic_load(&device->state->slots[slot].start_ticks);
 }
 
+/* When a process that started `ticks` after the machine did began, by the wall clock. */
+static uint64_t since_epoch_us(uint64_t ticks) {
+    struct timespec now, up;
+    long per_second = sysconf(_SC_CLK_TCK);
+    if (ticks == 0 || per_second <= 0)
+        return 0;
+    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(CLOCK_BOOTTIME, &up);
+    int64_t boot_us = ((int64_t)now.tv_sec - up.tv_sec) * 1000000 + (now.tv_nsec - up.tv_nsec) / 1000;
+    return (uint64_t)(boot_us + (int64_t)(ticks * 1000000 / (uint64_t)per_second));
+}
+
 static void describe(sg_device *device, int index, sg_process *process) {
     sg_slot *slot = &device->state->slots[index];
     memset(process, 0, sizeof *process);
@@ -225,6 +239,8 @@ static void describe(sg_device *device, int index, sg_process *process) {
     process->busy_ns = atomic_load(&slot->busy_ns);
     process->launches = atomic_load(&slot->launches);
     process->instructions = atomic_load(&slot->instructions);
+    process->most_bytes = atomic_load(&slot->most_chunks) * SG_CHUNK_BYTES;
+    process->started_us = since_epoch_us(atomic_load(&slot->start_ticks));
     uint64_t now = sg_monotonic_ns();
     uint64_t recent = sg_recent_busy_ns(&slot->recent, now) + sg_running_busy_ns(device, index, now);
     process->recent_permille = recent >= 1000000000u ? 1000 : (unsigned)(recent / 1000000);

@@ -5,24 +5,10 @@ typedef unsigned (*answer)(const sg_facts *facts);
 
 static nvmlReturn_t tell(nvmlDevice_t handle, answer of, unsigned *value) {
     sg_device *device;
-    nvmlReturn_t result = sg_session_device(handle, &device);
-    if (result != NVML_SUCCESS)
-        return result;
-    if (value == NULL)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    *value = of(&device->facts);
-    return NVML_SUCCESS;
-}
-
-static nvmlReturn_t always(nvmlDevice_t handle, unsigned constant, unsigned *value) {
-    sg_device *device;
-    nvmlReturn_t result = sg_session_device(handle, &device);
-    if (result != NVML_SUCCESS)
-        return result;
-    if (value == NULL)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    *value = constant;
-    return NVML_SUCCESS;
+    nvmlReturn_t result = sg_session_ask(handle, value, &device);
+    if (result == NVML_SUCCESS)
+        *value = of(&device->facts);
+    return result;
 }
 
 SG_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t handle, int *major, int *minor) {
@@ -72,37 +58,28 @@ SG_EXPORT nvmlReturn_t nvmlDeviceGetMemoryBusWidth(nvmlDevice_t handle, unsigned
 }
 
 SG_EXPORT nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t handle, unsigned *brand) {
-    return always(handle, 0, brand); /* unknown: it is nobody's product */
+    return sg_answer(handle, 0, brand); /* unknown: it is nobody's product */
 }
 
 SG_EXPORT nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t handle, unsigned *mode) {
-    return always(handle, 0, mode); /* shared by any number of processes */
+    return sg_answer(handle, 0, mode); /* shared by any number of processes */
 }
-
-SG_EXPORT nvmlReturn_t nvmlDeviceGetPerformanceState(nvmlDevice_t handle, unsigned *state) {
-    return always(handle, 0, state);
-}
-SG_ALIAS(nvmlDeviceGetPowerState, nvmlDeviceGetPerformanceState);
 
 SG_EXPORT nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t handle, unsigned *mode) {
-    return always(handle, 1, mode);
+    return sg_answer(handle, 1, mode);
 }
 
 SG_EXPORT nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t handle, unsigned *mode) {
-    return always(handle, 0, mode);
+    return sg_answer(handle, 0, mode);
 }
 SG_ALIAS(nvmlDeviceGetDisplayActive, nvmlDeviceGetDisplayMode);
 
 SG_EXPORT nvmlReturn_t nvmlDeviceGetMultiGpuBoard(nvmlDevice_t handle, unsigned *yes) {
-    return always(handle, 0, yes);
-}
-
-SG_EXPORT nvmlReturn_t nvmlDeviceGetNumFans(nvmlDevice_t handle, unsigned *count) {
-    return always(handle, 0, count);
+    return sg_answer(handle, 0, yes);
 }
 
 SG_EXPORT nvmlReturn_t nvmlDeviceGetVirtualizationMode(nvmlDevice_t handle, unsigned *mode) {
-    return always(handle, 0, mode);
+    return sg_answer(handle, 0, mode);
 }
 
 /* Splitting is not modelled: where the card can be split, MIG is off. */
@@ -123,61 +100,58 @@ SG_EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t handle, unsigned *curre
     return NVML_SUCCESS;
 }
 
+static unsigned mig_instances(const sg_facts *facts) {
+    return (unsigned)facts->mig_instances;
+}
+
 SG_EXPORT nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t handle, unsigned *count) {
+    return tell(handle, mig_instances, count);
+}
+
+SG_EXPORT nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t handle, unsigned index, nvmlDevice_t *part) {
     sg_device *device;
-    nvmlReturn_t result = sg_session_device(handle, &device);
+    nvmlReturn_t result = sg_session_ask(handle, part, &device);
     if (result != NVML_SUCCESS)
         return result;
-    if (count == NULL)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    *count = (unsigned)device->facts.mig_instances;
-    return NVML_SUCCESS;
+    if (!has_mig(&device->facts))
+        return NVML_ERROR_NOT_SUPPORTED;
+    return index < mig_instances(&device->facts) ? NVML_ERROR_NOT_FOUND : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+/* No handle of ours is one of a part. */
+SG_EXPORT nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t part, nvmlDevice_t *whole) {
+    sg_device *device;
+    nvmlReturn_t result = sg_session_ask(part, whole, &device);
+    return result == NVML_SUCCESS ? NVML_ERROR_INVALID_ARGUMENT : result;
 }
 
 SG_EXPORT nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t handle, unsigned *yes) {
-    return always(handle, 0, yes);
+    return sg_answer(handle, 0, yes);
 }
 
-/* As the card comes: on for a data centre, off on a desk. */
-SG_EXPORT nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t handle, unsigned *current, unsigned *pending) {
+/* ---- answers in a struct with a version ---- */
+
+static nvmlReturn_t word(nvmlDevice_t handle, unsigned version, unsigned constant, nvmlVersionedWord_t *answer) {
     sg_device *device;
-    nvmlReturn_t result = sg_session_device(handle, &device);
+    nvmlReturn_t result = sg_session_ask(handle, answer, &device);
     if (result != NVML_SUCCESS)
         return result;
-    if (current == NULL || pending == NULL)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    if (device->facts.ecc < 0)
-        return NVML_ERROR_NOT_SUPPORTED;
-    *current = *pending = (unsigned)device->facts.ecc;
+    if (answer->version != version)
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    answer->value = constant;
     return NVML_SUCCESS;
 }
 
-SG_EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t handle, unsigned type, unsigned counter,
-                                                   unsigned long long *count) {
-    sg_device *device;
-    nvmlReturn_t result = sg_session_device(handle, &device);
-    if (result != NVML_SUCCESS)
-        return result;
-    if (count == NULL || type > 1 || counter > 1)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    *count = 0;
-    return NVML_SUCCESS;
+/* The host's pages are not the device's. */
+SG_EXPORT nvmlReturn_t nvmlDeviceGetAddressingMode(nvmlDevice_t handle, nvmlVersionedWord_t *mode) {
+    return word(handle, NVML_STRUCT_VERSION(nvmlVersionedWord_t, 1), 0, mode);
 }
 
-SG_EXPORT nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t handle, unsigned type, unsigned counter,
-                                                       unsigned location, unsigned long long *count) {
-    (void)location;
-    return nvmlDeviceGetTotalEccErrors(handle, type, counter, count);
+SG_EXPORT nvmlReturn_t nvmlDeviceGetCapabilities(nvmlDevice_t handle, nvmlVersionedWord_t *capabilities) {
+    return word(handle, NVML_STRUCT_VERSION(nvmlVersionedWord_t, 1), 0, capabilities);
 }
 
-SG_EXPORT nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t handle, unsigned long long *reasons) {
-    sg_device *device;
-    nvmlReturn_t result = sg_session_device(handle, &device);
-    if (result != NVML_SUCCESS)
-        return result;
-    if (reasons == NULL)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    *reasons = 0;
-    return NVML_SUCCESS;
+/* The counters of a card's monitor are not there. Its version is a plain number. */
+SG_EXPORT nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t handle, nvmlVersionedWord_t *support) {
+    return word(handle, 1, 0, support);
 }
-SG_ALIAS(nvmlDeviceGetCurrentClocksThrottleReasons, nvmlDeviceGetCurrentClocksEventReasons);

@@ -51,8 +51,83 @@ typedef struct {
 } nvmlMemory_v2_t;
 
 typedef struct {
+    unsigned long long bar1Total, bar1Free, bar1Used;
+} nvmlBAR1Memory_t;
+
+typedef struct {
     unsigned gpu, memory;
 } nvmlUtilization_t;
+
+typedef struct {
+    unsigned flags;
+    struct {
+        unsigned present, percentage, incThreshold, decThreshold;
+    } utilization[8];
+} nvmlGpuDynamicPstatesInfo_t;
+
+typedef struct {
+    unsigned long long referenceTime, violationTime; /* microseconds; nanoseconds */
+} nvmlViolationTime_t;
+
+/* nvmlValueType_t */
+enum { SG_VALUE_UNSIGNED_INT = 1, SG_VALUE_UNSIGNED_LONG_LONG = 3 };
+
+typedef union {
+    double dVal;
+    unsigned uiVal;
+    unsigned long long ullVal;
+} nvmlValue_t;
+
+typedef struct {
+    unsigned long long timeStamp;
+    nvmlValue_t sampleValue;
+} nvmlSample_t;
+
+typedef struct {
+    unsigned fieldId, scopeId;
+    long long timestamp, latencyUsec;
+    unsigned valueType;
+    nvmlReturn_t nvmlReturn;
+    nvmlValue_t value;
+} nvmlFieldValue_t;
+
+typedef struct {
+    unsigned version, sensorType;
+    int temperature;
+} nvmlTemperature_v1_t;
+
+typedef struct {
+    unsigned version;
+    int marginTemperature;
+} nvmlMarginTemperature_v1_t;
+
+typedef struct {
+    unsigned long long l1Cache, l2Cache, deviceMemory, registerFile;
+} nvmlEccErrorCounts_t;
+
+typedef struct {
+    unsigned gpuUtilization, memoryUtilization;
+    unsigned long long maxMemoryUsage, time, startTime; /* time in milliseconds, start in microseconds */
+    unsigned isRunning, reserved[5];
+} nvmlAccountingStats_t;
+
+typedef struct {
+    unsigned version, type; /* 1: text; 2: bytes */
+    union {
+        char str[41];
+        unsigned char bytes[16];
+    } value;
+} nvmlUUID_v1_t;
+
+/* nvmlDeviceAddressingMode_t, nvmlDeviceCapabilities_t, nvmlGpmSupport_t: a version and one word */
+typedef struct {
+    unsigned version, value;
+} nvmlVersionedWord_t;
+
+typedef struct {
+    unsigned version;
+    char branch[80];
+} nvmlSystemDriverBranchInfo_v1_t;
 
 typedef struct {
     unsigned pid;
@@ -99,6 +174,9 @@ typedef struct {
     unsigned long long eventType, eventData;
     unsigned gpuInstanceId, computeInstanceId;
 } nvmlEventData_t;
+
+/* Where no GPU instance is: processes and events of a card that is not split. */
+#define SG_NO_INSTANCE 0xFFFFFFFFu
 
 /* NVML puts a struct's size and version into its first field. */
 #define NVML_STRUCT_VERSION(type, number) ((unsigned)(sizeof(type) | (number) << 24))

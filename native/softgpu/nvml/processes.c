@@ -5,8 +5,6 @@
 
 #include "nvml.h"
 
-enum { NO_INSTANCE = -1 };
-
 /* One entry a pid: a program may have loaded the driver twice. */
 static int visible_processes(sg_device *device, sg_process *processes) {
     int found = sg_processes(device, processes, SG_MAXIMUM_PROCESSES), kept = 0;
@@ -26,8 +24,7 @@ static int visible_processes(sg_device *device, sg_process *processes) {
     return kept;
 }
 
-/* NVML's way with arrays: *count is the room on the way in, what there is on the way out. */
-static nvmlReturn_t list(nvmlDevice_t handle, unsigned *count, void *array, sg_process **processes) {
+nvmlReturn_t sg_list_processes(nvmlDevice_t handle, unsigned *count, const void *array, sg_process **processes) {
     sg_device *device;
     nvmlReturn_t result = sg_session_state(handle, &device);
     if (result != NVML_SUCCESS)
@@ -50,7 +47,7 @@ static nvmlReturn_t list(nvmlDevice_t handle, unsigned *count, void *array, sg_p
 SG_EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t handle, unsigned *count,
                                                             nvmlProcessInfo_v1_t *infos) {
     sg_process *processes;
-    nvmlReturn_t result = list(handle, count, infos, &processes);
+    nvmlReturn_t result = sg_list_processes(handle, count, infos, &processes);
     if (result != NVML_SUCCESS)
         return result;
     for (unsigned i = 0; i < *count; i++)
@@ -62,12 +59,12 @@ SG_EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t handle,
 SG_EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t handle, unsigned *count,
                                                                nvmlProcessInfo_v2_t *infos) {
     sg_process *processes;
-    nvmlReturn_t result = list(handle, count, infos, &processes);
+    nvmlReturn_t result = sg_list_processes(handle, count, infos, &processes);
     if (result != NVML_SUCCESS)
         return result;
     for (unsigned i = 0; i < *count; i++)
         infos[i] = (nvmlProcessInfo_v2_t){(unsigned)processes[i].pid, processes[i].used_bytes,
-                                          (unsigned)NO_INSTANCE, (unsigned)NO_INSTANCE};
+                                          SG_NO_INSTANCE, SG_NO_INSTANCE};
     free(processes);
     return NVML_SUCCESS;
 }
@@ -98,21 +95,25 @@ SG_EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t handle
         return NVML_ERROR_INVALID_ARGUMENT;
     if (details->version != NVML_STRUCT_VERSION(nvmlProcessDetailList_v1_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    if (details->mode != 0) { /* graphics or MPS */
+    enum { COMPUTE = 0, ALL = 3 };
+    if (details->mode > ALL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (details->mode != COMPUTE && details->mode != ALL) { /* nothing draws, and there is no MPS */
+        sg_device *device;
         details->numProcArrayEntries = 0;
-        return NVML_SUCCESS;
+        return sg_session_device(handle, &device);
     }
-    result = list(handle, &details->numProcArrayEntries, details->procArray, &processes);
+    result = sg_list_processes(handle, &details->numProcArrayEntries, details->procArray, &processes);
     if (result != NVML_SUCCESS)
         return result;
     for (unsigned i = 0; i < details->numProcArrayEntries; i++)
         details->procArray[i] = (nvmlProcessDetail_v1_t){(unsigned)processes[i].pid, processes[i].used_bytes,
-                                                         (unsigned)NO_INSTANCE, (unsigned)NO_INSTANCE, 0};
+                                                         SG_NO_INSTANCE, SG_NO_INSTANCE, 0};
     free(processes);
     return NVML_SUCCESS;
 }
 
-static unsigned long long microseconds_now(void) {
+unsigned long long sg_microseconds_now(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     return (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000;
@@ -127,8 +128,8 @@ static unsigned percent(const sg_process *process) {
 SG_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t handle, nvmlProcessUtilizationSample_t *samples,
                                                        unsigned *count, unsigned long long last_seen) {
     sg_process *processes;
-    unsigned long long now = microseconds_now();
-    nvmlReturn_t result = list(handle, count, samples, &processes);
+    unsigned long long now = sg_microseconds_now();
+    nvmlReturn_t result = sg_list_processes(handle, count, samples, &processes);
     if (result != NVML_SUCCESS)
         return result;
     for (unsigned i = 0; i < *count && now > last_seen; i++)
@@ -145,7 +146,7 @@ SG_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t handle, nvml
 SG_EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t handle,
                                                              nvmlProcessesUtilizationInfo_v1_t *info) {
     sg_process *processes;
-    unsigned long long now = microseconds_now();
+    unsigned long long now = sg_microseconds_now();
     nvmlReturn_t result = sg_session_ready();
     if (result != NVML_SUCCESS)
         return result;
@@ -153,9 +154,11 @@ SG_EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t handle
         return NVML_ERROR_INVALID_ARGUMENT;
     if (info->version != NVML_STRUCT_VERSION(nvmlProcessesUtilizationInfo_v1_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    result = list(handle, &info->processSamplesCount, info->procUtilArray, &processes);
+    result = sg_list_processes(handle, &info->processSamplesCount, info->procUtilArray, &processes);
     if (result != NVML_SUCCESS)
         return result;
+    if (now <= info->lastSeenTimeStamp)
+        info->processSamplesCount = 0;
     for (unsigned i = 0; i < info->processSamplesCount; i++)
         info->procUtilArray[i] = (nvmlProcessUtilizationInfo_v1_t){
             .pid = (unsigned)processes[i].pid, .timeStamp = now, .smUtil = percent(&processes[i])};

@@ -15,6 +15,7 @@ static int device_count;
  * not keep the two apart. */
 static void after_fork_in_child(void) {
     pthread_mutex_init(&lock, NULL);
+    sg_events_forget();
     for (int i = 0; i < device_count; i++)
         sg_device_forget(&devices[i]);
 }
@@ -87,6 +88,19 @@ nvmlReturn_t sg_session_device(nvmlDevice_t handle, sg_device **device) {
             return NVML_SUCCESS;
         }
     return NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t sg_session_ask(nvmlDevice_t handle, const void *answer, sg_device **device) {
+    nvmlReturn_t result = sg_session_device(handle, device);
+    return result == NVML_SUCCESS && answer == NULL ? NVML_ERROR_INVALID_ARGUMENT : result;
+}
+
+nvmlReturn_t sg_answer(nvmlDevice_t handle, unsigned constant, unsigned *value) {
+    sg_device *device;
+    nvmlReturn_t result = sg_session_ask(handle, value, &device);
+    if (result == NVML_SUCCESS)
+        *value = constant;
+    return result;
 }
 
 static nvmlReturn_t result_of_errno(int error) {

@@ -8,6 +8,7 @@
 /* Shaped like a driver version, because programs split it at its points. 615 is the branch of CUDA 13.5;
  * a minor number of 0 was never released. */
 #define DRIVER_VERSION "615.00.00"
+#define DRIVER_BRANCH "r615_00"
 
 static nvmlReturn_t version(const char *value, char *text, unsigned length) {
     nvmlReturn_t result = sg_session_ready();
@@ -30,6 +31,41 @@ SG_EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *number) {
     return NVML_SUCCESS;
 }
 SG_ALIAS(nvmlSystemGetCudaDriverVersion, nvmlSystemGetCudaDriverVersion_v2);
+
+SG_EXPORT nvmlReturn_t nvmlSystemGetDriverBranch(nvmlSystemDriverBranchInfo_v1_t *info, unsigned length) {
+    nvmlReturn_t result = sg_session_ready();
+    if (result != NVML_SUCCESS)
+        return result;
+    if (info == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (info->version != NVML_STRUCT_VERSION(nvmlSystemDriverBranchInfo_v1_t, 1))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    return sg_copy_text(DRIVER_BRANCH, info->branch, length < sizeof info->branch ? length : sizeof info->branch);
+}
+
+/* S-class units, host interface cards, devices kept from the driver: this machine has none. */
+static nvmlReturn_t count_none(unsigned *count) {
+    nvmlReturn_t result = sg_session_ready();
+    if (result != NVML_SUCCESS)
+        return result;
+    if (count == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *count = 0;
+    return NVML_SUCCESS;
+}
+
+SG_EXPORT nvmlReturn_t nvmlUnitGetCount(unsigned *count) {
+    return count_none(count);
+}
+
+SG_EXPORT nvmlReturn_t nvmlGetExcludedDeviceCount(unsigned *count) {
+    return count_none(count);
+}
+
+SG_EXPORT nvmlReturn_t nvmlSystemGetHicVersion(unsigned *count, void *entries) {
+    (void)entries;
+    return count_none(count);
+}
 
 SG_EXPORT nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char *name, unsigned length) {
     char found[4096];
