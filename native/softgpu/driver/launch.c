@@ -40,6 +40,12 @@ static void print_to_stdout(void *context, const char *text, size_t length) {
     fwrite(text, 1, length, stdout);
 }
 
+/* The XID that NVIDIA's catalogue has for a fault: 31 of the memory management unit, 13 of the multiprocessors, 8
+ * where the card stopped answering. */
+static unsigned xid_of(sg_status fault) {
+    return fault == SG_ILLEGAL_ADDRESS ? 31 : fault == SG_TIMEOUT ? 8 : 13;
+}
+
 static CUresult conclude(CUcontext context, const sg_result *result) {
     CUresult error = sg_result_of(result->status);
     switch (result->status) {
@@ -48,7 +54,10 @@ static CUresult conclude(CUcontext context, const sg_result *result) {
     case SG_MISALIGNED:
     case SG_STACK_OVERFLOW:
     case SG_TRAP:
-    case SG_TIMEOUT: sg_context_poison(context, error); return CUDA_SUCCESS;
+    case SG_TIMEOUT:
+        sg_incident_report(context->gpu->device, SG_INCIDENT_XID, xid_of(result->status));
+        sg_context_poison(context, error);
+        return CUDA_SUCCESS;
     case SG_UNSUPPORTED: sg_log_unsupported("ptx", result->message); return error;
     default: return error;
     }

@@ -60,7 +60,9 @@ class Box:
         folder = self.devices / identity
         folder.mkdir(parents=True)
         values = {"uuid": identity, "pci_id": f"00000000:{bus:02X}:00.0", **FACTS, **facts}
-        (folder / "device").write_text("".join(f"{key} {value}\n" for key, value in values.items()))
+        (folder / "device").write_text(
+            "".join(f"{key} {value}\n" for key, value in values.items() if value is not None)
+        )
         for name in ("arena", "state", "log"):
             (folder / name).touch()
         return folder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ NOT_SUPPORTED, INVALID, NOT_FOUND = {"error": 3}, {"error": 2}, {"error": 6}
 GIB = 1 << 30
 
 # The figures of a data-centre card and of a desk's card, as a profile gives them.
-BOARD: dict[str, object] = {
+BOARD: dict[str, Any] = {
     "power_limit_min_mw": 100000,
     "power_idle_mw": 60000,
     "slowdown_celsius": 89,
@@ -126,15 +126,16 @@ def test_the_link_and_the_pci_device_are_the_profiles(box: Box, client_python: s
 
 
 def test_a_device_without_the_figures_says_that_it_has_not(box: Box, client_python: str) -> None:
-    box.add_device(ecc="", memory_clock_khz=0)  # a line without a value is no line
+    box.add_device(ecc=None, memory_clock_khz=None)
     seen = ask(
         box,
         client_python,
         "nvmlDeviceGetMaxPcieLinkGeneration",
         "nvmlDeviceGetBAR1MemoryInfo",
         ["nvmlDeviceGetClockInfo", 2],
+        "nvmlDeviceGetEccMode",
     )
-    assert list(seen.values()) == [NOT_SUPPORTED] * 3
+    assert list(seen.values()) == [NOT_SUPPORTED] * 4
 
 
 @pytest.mark.parametrize(
@@ -267,7 +268,7 @@ def test_samples_of_an_idle_device_are_whole_tenths_of_a_second(box: Box, client
     kind, samples = seen["nvmlDeviceGetSamples 1 0"]
     times = [sample["timeStamp"] for sample in samples]
     assert kind == 1
-    assert [later - earlier for earlier, later in zip(times, times[1:], strict=False)] == [100000] * 13
+    assert [later - earlier for earlier, later in pairwise(times)] == [100000] * 13
     assert seen["nvmlDeviceGetSamples 3 0"] == NOT_SUPPORTED
 
 

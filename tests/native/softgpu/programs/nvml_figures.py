@@ -1,5 +1,5 @@
-"""What NVIDIA's own Python binding reads of a card's figures, models and absences: one JSON object, each answer
-under its function's name, or the number of the error."""
+"""What NVIDIA's own Python binding reads of a card's figures, models and absences: one JSON object, each
+answer under its function's name, or the number of the error."""
 
 import json
 import sys
@@ -25,6 +25,10 @@ def plain(value):
 
 def ask(name, *arguments):
     try:
+        if name == "nvmlDeviceGetPciInfoExt":  # the binding fills a struct of the caller's
+            info = n.nvmlPciInfoExt_v1_t(version=n.nvmlPciInfoExt_v1)
+            n.nvmlDeviceGetPciInfoExt(handle, n.byref(info))
+            return plain(info)
         return plain(getattr(n, name)(*arguments))
     except n.NVMLError as error:
         return {"error": error.value}

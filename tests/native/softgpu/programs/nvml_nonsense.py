@@ -1,5 +1,5 @@
-"""Every function of NVML with nothing for its arguments, and with handles that are none: an error each time, and
-never a crash. The last line says which answered with success."""
+"""Every function of NVML with nothing for its arguments, and with handles that are none: an error each time,
+and never a crash. The last line says which answered with success."""
 
 import ctypes
 import json
