@@ -158,7 +158,7 @@ CUresult sg_memory_free(uint64_t address, unsigned kinds, sg_allocation *was) {
         return CUDA_ERROR_INVALID_VALUE;
     if (atomic_load(&found.context->sticky) != CUDA_SUCCESS)
         return (CUresult)atomic_load(&found.context->sticky);
-    sg_stream_settle(found.context, NULL);
+    sg_context_drain(found.context);
     return sg_memory_release(address, kinds, was);
 }
 

@@ -54,7 +54,7 @@ SG_EXPORT CUresult cuCtxSynchronize_v2(CUcontext given) {
     CUresult result = sg_context_or_current(given, &context);
     if (result != CUDA_SUCCESS)
         return result;
-    sg_stream_settle(context, NULL);
+    sg_context_drain(context);
     return (CUresult)atomic_load(&context->sticky);
 }
 

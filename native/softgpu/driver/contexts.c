@@ -59,6 +59,7 @@ static CUresult furnish(CUcontext context) {
     gpu->context_count++;
     set_default_limits(context);
     atomic_store(&context->sticky, CUDA_SUCCESS);
+    atomic_store(&context->closing, false);
     atomic_store(&context->destroyed, false);
     return CUDA_SUCCESS;
 }
@@ -92,7 +93,8 @@ CUresult sg_context_make(sg_gpu *gpu, unsigned flags, CUcontext *made) {
 
 void sg_context_dismantle(CUcontext context) {
     sg_device *device = context->gpu->device;
-    sg_stream_settle(context, NULL);
+    atomic_store(&context->closing, true);
+    sg_context_drain(context);
     atomic_store(&context->destroyed, true);
     while (context->modules != NULL)
         sg_module_unload(context->modules);

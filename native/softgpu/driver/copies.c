@@ -1,40 +1,50 @@
-/* Straight copies: boxes of one row. */
+/* Straight copies: boxes of one row. What is not asynchronous is awaited by its caller. */
 #include "operation.h"
 
-static CUresult submit(CUDA_MEMCPY3D box, size_t size, CUstream stream) {
+typedef enum { ASYNCHRONOUS, AWAITED } manner;
+
+static CUresult submit(CUDA_MEMCPY3D box, size_t size, CUstream stream, manner how) {
     box.WidthInBytes = size;
     box.Height = box.Depth = 1;
-    return sg_submit(stream, &(sg_operation){SG_OPERATION_COPY, .copy = {.box = box}});
+    return sg_submit(stream, &(sg_operation){SG_OPERATION_COPY, how == AWAITED, .copy = {.box = box}});
+}
+
+static CUresult host_to_device(CUdeviceptr to, const void *from, size_t size, CUstream stream, manner how) {
+    CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = from,
+                         .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = to};
+    return submit(box, size, stream, how);
+}
+
+static CUresult device_to_host(void *to, CUdeviceptr from, size_t size, CUstream stream, manner how) {
+    CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = from,
+                         .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = to};
+    return submit(box, size, stream, how);
+}
+
+/* An address of either side, as unified addressing allows: what we did not allocate is host memory. */
+static CUresult either(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, manner how) {
+    CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = from,
+                         .dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = to};
+    return submit(box, size, stream, how);
 }
 
 SG_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size, CUstream stream) {
-    CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = from,
-                         .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = to};
-    return submit(box, size, stream);
+    return host_to_device(to, from, size, stream, ASYNCHRONOUS);
 }
-SG_PTSZ(cuMemcpyHtoDAsync_v2);
 
 SG_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CUstream stream) {
-    CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = from,
-                         .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = to};
-    return submit(box, size, stream);
+    return device_to_host(to, from, size, stream, ASYNCHRONOUS);
 }
-SG_PTSZ(cuMemcpyDtoHAsync_v2);
 
 SG_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
     CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = from,
                          .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = to};
-    return submit(box, size, stream);
+    return submit(box, size, stream, ASYNCHRONOUS);
 }
-SG_PTSZ(cuMemcpyDtoDAsync_v2);
 
-/* An address of either side, as unified addressing allows: what we did not allocate is host memory. */
 SG_EXPORT CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
-    CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = from,
-                         .dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = to};
-    return submit(box, size, stream);
+    return either(to, from, size, stream, ASYNCHRONOUS);
 }
-SG_PTSZ(cuMemcpyAsync);
 
 SG_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                                      size_t size, CUstream stream) {
@@ -48,30 +58,25 @@ SG_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdev
         return CUDA_ERROR_INVALID_CONTEXT;
     return sg_submit(stream, &(sg_operation){SG_OPERATION_COPY, .copy = {box, to_context, from_context}});
 }
-SG_PTSZ(cuMemcpyPeerAsync);
 
 SG_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size) {
-    return cuMemcpyHtoDAsync_v2(to, from, size, NULL);
+    return host_to_device(to, from, size, NULL, AWAITED);
 }
-SG_PTDS(cuMemcpyHtoD_v2);
 
 SG_EXPORT CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size) {
-    return cuMemcpyDtoHAsync_v2(to, from, size, NULL);
+    return device_to_host(to, from, size, NULL, AWAITED);
 }
-SG_PTDS(cuMemcpyDtoH_v2);
 
+/* Within the device, the call need not wait: nobody but a stream can see it undone. */
 SG_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t size) {
     return cuMemcpyDtoDAsync_v2(to, from, size, NULL);
 }
-SG_PTDS(cuMemcpyDtoD_v2);
 
 SG_EXPORT CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size) {
-    return cuMemcpyAsync(to, from, size, NULL);
+    return either(to, from, size, NULL, AWAITED);
 }
-SG_PTDS(cuMemcpy);
 
 SG_EXPORT CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                                 size_t size) {
     return cuMemcpyPeerAsync(to, to_context, from, from_context, size, NULL);
 }
-SG_PTDS(cuMemcpyPeer);

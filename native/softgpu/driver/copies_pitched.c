@@ -75,6 +75,18 @@ static CUresult resolve_both(CUcontext context, const sg_copy_operation *copy, b
     return result;
 }
 
+static bool unknown(CUmemorytype type, const void *host, CUdeviceptr device) {
+    sg_allocation found;
+    if (type == CU_MEMORYTYPE_HOST)
+        return !sg_memory_lookup((uintptr_t)host, &found);
+    return type == CU_MEMORYTYPE_UNIFIED && !sg_memory_lookup(device, &found);
+}
+
+bool sg_copy_pageable(const sg_copy_operation *copy) {
+    const CUDA_MEMCPY3D *b = &copy->box;
+    return unknown(b->srcMemoryType, b->srcHost, b->srcDevice) || unknown(b->dstMemoryType, b->dstHost, b->dstDevice);
+}
+
 CUresult sg_copy_check(CUcontext context, const sg_copy_operation *copy) {
     sides s;
     if (copy->box.srcLOD != 0 || copy->box.dstLOD != 0)
@@ -95,7 +107,7 @@ CUresult sg_copy_perform(CUcontext context, const sg_copy_operation *copy) {
     return CUDA_SUCCESS;
 }
 
-SG_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream) {
+static CUresult submit_2d(const CUDA_MEMCPY2D *c, CUstream stream, bool awaited) {
     if (c == NULL)
         return sg_ready() == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED;
     CUDA_MEMCPY3D box = {
@@ -104,25 +116,28 @@ SG_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream) {
         .dstXInBytes = c->dstXInBytes, .dstY = c->dstY, .dstMemoryType = c->dstMemoryType, .dstHost = c->dstHost,
         .dstDevice = c->dstDevice, .dstArray = c->dstArray, .dstPitch = c->dstPitch,
         .WidthInBytes = c->WidthInBytes, .Height = c->Height, .Depth = 1};
-    return sg_submit(stream, &(sg_operation){SG_OPERATION_COPY, .copy = {.box = box}});
+    return sg_submit(stream, &(sg_operation){SG_OPERATION_COPY, awaited, .copy = {.box = box}});
 }
-SG_PTSZ(cuMemcpy2DAsync_v2);
+
+SG_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream) {
+    return submit_2d(c, stream, false);
+}
 
 SG_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *c) {
-    return cuMemcpy2DAsync_v2(c, NULL);
+    return submit_2d(c, NULL, true);
 }
-SG_PTDS(cuMemcpy2D_v2);
 SG_ALIAS(cuMemcpy2DUnaligned_v2, cuMemcpy2D_v2);
-SG_ALIAS(cuMemcpy2DUnaligned_v2_ptds, cuMemcpy2D_v2);
 
-SG_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *c, CUstream stream) {
+static CUresult submit_3d(const CUDA_MEMCPY3D *c, CUstream stream, bool awaited) {
     if (c == NULL)
         return sg_ready() == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED;
-    return sg_submit(stream, &(sg_operation){SG_OPERATION_COPY, .copy = {.box = *c}});
+    return sg_submit(stream, &(sg_operation){SG_OPERATION_COPY, awaited, .copy = {.box = *c}});
 }
-SG_PTSZ(cuMemcpy3DAsync_v2);
+
+SG_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *c, CUstream stream) {
+    return submit_3d(c, stream, false);
+}
 
 SG_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *c) {
-    return cuMemcpy3DAsync_v2(c, NULL);
+    return submit_3d(c, NULL, true);
 }
-SG_PTDS(cuMemcpy3D_v2);

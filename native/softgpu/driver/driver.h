@@ -15,8 +15,8 @@
 #define SG_EXPORT __attribute__((visibility("default")))
 /* A second exported name of the same function. */
 #define SG_ALIAS(name, target) extern __typeof__(target) name __attribute__((alias(#target), visibility("default")))
-/* The variants for programs built with a default stream per thread. Our per-thread default stream is
- * the legacy one: it orders more than it must, never less. */
+/* The variants for programs built with a default stream for each thread are in per_thread.c. One that is
+ * only a second name takes the legacy stream instead: it orders more than it must, never less. */
 #define SG_PTSZ(target) SG_ALIAS(target##_ptsz, target)
 #define SG_PTDS(target) SG_ALIAS(target##_ptds, target)
 
@@ -64,7 +64,12 @@ void sg_objects_forget(void);
 
 /* ---- contexts ---- */
 
-typedef struct sg_callbacks sg_callbacks;
+typedef struct sg_queue sg_queue; /* queues.h */
+
+typedef struct {
+    sg_queue *queue; /* NULL: passed already */
+    uint64_t number;
+} sg_fence;
 
 struct CUctx_st {
     sg_gpu *gpu;
@@ -78,9 +83,11 @@ struct CUctx_st {
     int cache_config;
     uint32_t *chunks; /* context_bytes */
     size_t chunk_count;
-    _Atomic unsigned pending; /* host functions queued on its streams and not finished */
     struct CUmod_st *modules;
     struct CUstream_st *streams;
+    sg_queue *queues; /* of its streams, under the lock of queues.c */
+    _Atomic(sg_queue *) legacy;
+    _Atomic bool closing; /* who waits for a value in memory waits no longer */
 };
 
 CUresult sg_context_make(sg_gpu *gpu, unsigned flags, CUcontext *context);
@@ -233,27 +240,26 @@ struct CUstream_st {
     unsigned flags;
     int priority;
     unsigned long long id;
-    _Atomic unsigned pending; /* host functions queued and not finished */
-    CUstream next;            /* in the context */
+    sg_queue *queue;
+    CUstream next; /* in the context */
 };
 
 struct CUevent_st {
     CUcontext context;
     unsigned flags;
-    bool recorded;
-    uint64_t at_ns;
+    _Atomic unsigned references; /* the program's, and one each operation that waits to be performed */
+    sg_fence fence;              /* of its latest record, under the lock of queues.c */
+    _Atomic uint64_t at_ns;      /* of its latest record that is done; 0: none */
 };
 
 /* The context of a stream handle; NULL and the two special handles mean the current context. *stream
  * is NULL for a default stream. */
 CUresult sg_stream_resolve(CUstream given, CUcontext *context, CUstream *stream);
-/* Wait until the host functions queued before on this stream (a default stream: on all of the
- * context) have run. Everything else is complete when its call returns. */
-void sg_stream_settle(CUcontext context, CUstream stream);
-CUresult sg_stream_begin(CUstream given, CUcontext *context);
-bool sg_stream_idle(CUcontext context, CUstream stream);
+/* The same, and its queue. */
+CUresult sg_stream_queue(CUstream given, CUcontext *context, sg_queue **queue);
+/* Wait until all that was submitted before to the context is done. */
+void sg_context_drain(CUcontext context);
 bool sg_in_host_function(void);
-void sg_callbacks_forget(void);
 void sg_context_close_streams(CUcontext context);
 
 #endif

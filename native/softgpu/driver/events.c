@@ -1,7 +1,7 @@
 /* Events: the time at which all work before them was done. */
 #include <stdlib.h>
 
-#include "operation.h"
+#include "queues.h"
 
 enum { DISABLE_TIMING = 2, INTERPROCESS = 4, ALL_FLAGS = 7 };
 
@@ -21,13 +21,13 @@ SG_EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags) {
     }
     made->context = context;
     made->flags = flags;
+    atomic_store(&made->references, 1);
     *event = made;
     return CUDA_SUCCESS;
 }
 
 CUresult sg_event_record(CUevent event) {
-    event->at_ns = sg_monotonic_ns();
-    event->recorded = true;
+    atomic_store(&event->at_ns, sg_monotonic_ns());
     return CUDA_SUCCESS;
 }
 
@@ -43,22 +43,41 @@ SG_EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsign
         return sg_ready() == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED;
     return sg_submit(stream, &(sg_operation){SG_OPERATION_EVENT_RECORD, .event = event});
 }
-SG_PTSZ(cuEventRecordWithFlags);
 
 SG_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
     return cuEventRecordWithFlags(event, stream, 0);
 }
-SG_PTSZ(cuEventRecord);
 
-SG_EXPORT CUresult cuEventQuery(CUevent event) {
+void sg_event_release(CUevent event) {
+    if (atomic_fetch_sub(&event->references, 1) > 1)
+        return;
+    sg_fence_clear(&event->fence);
+    free(event);
+}
+
+static CUresult state_of(CUevent event) {
     CUresult result = sg_ready();
     if (result != CUDA_SUCCESS)
         return result;
-    return sg_object_is(event, SG_EVENT) ? (CUresult)atomic_load(&event->context->sticky) : CUDA_ERROR_INVALID_HANDLE;
+    if (!sg_object_is(event, SG_EVENT))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (sg_in_host_function())
+        return CUDA_ERROR_NOT_PERMITTED;
+    return (CUresult)atomic_load(&event->context->sticky);
+}
+
+/* An event that was never recorded is complete. */
+SG_EXPORT CUresult cuEventQuery(CUevent event) {
+    CUresult result = state_of(event);
+    return result == CUDA_SUCCESS && !sg_fence_passed(&event->fence) ? CUDA_ERROR_NOT_READY : result;
 }
 
 SG_EXPORT CUresult cuEventSynchronize(CUevent event) {
-    return cuEventQuery(event);
+    CUresult result = state_of(event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    sg_fence_await(&event->fence);
+    return (CUresult)atomic_load(&event->context->sticky);
 }
 
 SG_EXPORT CUresult cuEventDestroy_v2(CUevent event) {
@@ -68,7 +87,7 @@ SG_EXPORT CUresult cuEventDestroy_v2(CUevent event) {
     if (!sg_object_is(event, SG_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
     sg_object_remove(event);
-    free(event);
+    sg_event_release(event);
     return CUDA_SUCCESS;
 }
 SG_ALIAS(cuEventDestroy, cuEventDestroy_v2);
@@ -81,9 +100,14 @@ SG_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent begin, CUe
         return CUDA_ERROR_INVALID_VALUE;
     if (!sg_object_is(begin, SG_EVENT) || !sg_object_is(end, SG_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
-    if (!begin->recorded || !end->recorded || ((begin->flags | end->flags) & DISABLE_TIMING))
+    if (((begin->flags | end->flags) & DISABLE_TIMING))
         return CUDA_ERROR_INVALID_HANDLE;
-    *milliseconds = (float)((double)(int64_t)(end->at_ns - begin->at_ns) / 1e6);
+    if (!sg_fence_passed(&begin->fence) || !sg_fence_passed(&end->fence))
+        return CUDA_ERROR_NOT_READY;
+    uint64_t from = atomic_load(&begin->at_ns), to = atomic_load(&end->at_ns);
+    if (from == 0 || to == 0) /* never recorded */
+        return CUDA_ERROR_INVALID_HANDLE;
+    *milliseconds = (float)((double)(int64_t)(to - from) / 1e6);
     return CUDA_SUCCESS;
 }
 SG_ALIAS(cuEventElapsedTime, cuEventElapsedTime_v2);

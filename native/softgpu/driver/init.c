@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver.h"
+#include "queues.h"
 
 typedef enum { NOT_YET, READY, FORKED } phase;
 
@@ -24,7 +24,7 @@ static void after_fork_in_child(void) {
     pthread_mutex_init(&lock, NULL);
     sg_objects_forget();
     sg_memory_forget();
-    sg_callbacks_forget();
+    sg_queues_forget();
 }
 
 static CUresult find_devices(void) {

@@ -160,7 +160,6 @@ SG_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned
     sg_geometry geometry = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, false};
     return launch(function, &geometry, stream, parameters, extra);
 }
-SG_PTSZ(cuLaunchKernel);
 
 SG_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                              unsigned block_x, unsigned block_y, unsigned block_z,
@@ -168,7 +167,6 @@ SG_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_
     sg_geometry geometry = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, true};
     return launch(function, &geometry, stream, parameters, NULL);
 }
-SG_PTSZ(cuLaunchCooperativeKernel);
 
 /* Attributes that only tune are taken and ignored; one that changes what a kernel computes is not. */
 static CUresult apply_attribute(const CUlaunchAttribute *attribute, sg_geometry *geometry) {
@@ -211,4 +209,3 @@ SG_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction fun
         result = apply_attribute(&config->attrs[i], &geometry);
     return result == CUDA_SUCCESS ? launch(function, &geometry, config->hStream, parameters, extra) : result;
 }
-SG_PTSZ(cuLaunchKernelEx);

@@ -110,7 +110,6 @@ SG_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t size, CUdevice
     (void)stream;
     return advised(address, size);
 }
-SG_PTSZ(cuMemPrefetchAsync);
 
 SG_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t size, CUmemLocation location, unsigned flags,
                                          CUstream stream) {
@@ -119,4 +118,3 @@ SG_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t size, CUmem
     (void)stream;
     return advised(address, size);
 }
-SG_PTSZ(cuMemPrefetchAsync_v2);

@@ -51,22 +51,18 @@ static CUresult fill(CUdeviceptr to, size_t pitch, unsigned value, unsigned elem
     SG_EXPORT CUresult cuMemsetD##bits##Async(CUdeviceptr to, type value, size_t count, CUstream stream) {       \
         return fill(to, 0, value, sizeof value, count, 1, stream);                                               \
     }                                                                                                            \
-    SG_PTSZ(cuMemsetD##bits##Async);                                                                             \
     SG_EXPORT CUresult cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count) {                          \
         return fill(to, 0, value, sizeof value, count, 1, NULL);                                                 \
     }                                                                                                            \
-    SG_PTDS(cuMemsetD##bits##_v2);                                                                               \
     SG_EXPORT CUresult cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, type value, size_t width,          \
                                                 size_t height, CUstream stream) {                                \
         return fill(to, pitch, value, sizeof value, width, height, stream);                                      \
     }                                                                                                            \
-    SG_PTSZ(cuMemsetD2D##bits##Async);                                                                           \
     SG_EXPORT CUresult cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width,            \
                                               size_t height) {                                                   \
         return fill(to, pitch, value, sizeof value, width, height, NULL);                                        \
-    }                                                                                                            \
-    SG_PTDS(cuMemsetD2D##bits##_v2)
+    }
 
-MEMSET(8, unsigned char);
-MEMSET(16, unsigned short);
-MEMSET(32, unsigned);
+MEMSET(8, unsigned char)
+MEMSET(16, unsigned short)
+MEMSET(32, unsigned)

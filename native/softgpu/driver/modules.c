@@ -171,6 +171,7 @@ CUmodule sg_module_any_of_library(CUlibrary library) {
 
 void sg_module_unload(CUmodule module) {
     CUcontext context = module->context;
+    sg_context_drain(context); /* a kernel of it may be waiting in a stream */
     sg_object_remove(module);
     pthread_mutex_lock(&lock);
     CUmodule *at = &context->modules;

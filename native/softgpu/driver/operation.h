@@ -60,6 +60,7 @@ typedef struct {
 
 typedef struct {
     sg_operation_kind kind;
+    bool awaited; /* the call returns when it is done */
     union {
         sg_kernel_operation kernel;
         sg_copy_operation copy;
@@ -79,18 +80,29 @@ CUresult sg_operation_check(CUcontext context, const sg_operation *operation);
 /* Do it, now, on this thread. */
 CUresult sg_operation_perform(CUcontext context, const sg_operation *operation);
 
+/* Ends soon, whatever the program does: the thread that submits it may perform it. */
+bool sg_operation_brief(const sg_operation *operation);
+/* Is performed on a failed context too. */
+bool sg_operation_survives(const sg_operation *operation);
+/* A copy that owns what it points to, and its end. */
+bool sg_operation_keep(sg_operation *kept, const sg_operation *operation);
+void sg_operation_drop(sg_operation *kept);
+
 /* ---- one pair for each kind ---- */
 
 CUresult sg_kernel_check(CUcontext context, const sg_kernel_operation *kernel);
 CUresult sg_kernel_perform(CUcontext context, const sg_kernel_operation *kernel);
 CUresult sg_copy_check(CUcontext context, const sg_copy_operation *copy);
 CUresult sg_copy_perform(CUcontext context, const sg_copy_operation *copy);
+/* One side is memory of the program that the device does not know: the call cannot return before it. */
+bool sg_copy_pageable(const sg_copy_operation *copy);
 CUresult sg_fill_check(CUcontext context, const sg_fill_operation *fill);
 CUresult sg_fill_perform(CUcontext context, const sg_fill_operation *fill);
 CUresult sg_host_check(const sg_host_operation *host);
-CUresult sg_host_submit(CUcontext context, CUstream stream, const sg_host_operation *host);
+CUresult sg_host_perform(CUcontext context, const sg_host_operation *host);
 CUresult sg_event_check(CUcontext context, CUevent event, bool record);
 CUresult sg_event_record(CUevent event);
+void sg_event_release(CUevent event);
 CUresult sg_allocate_perform(CUcontext context, sg_memory_operation *memory);
 CUresult sg_free_check(CUcontext context, const sg_memory_operation *memory);
 CUresult sg_free_perform(CUcontext context, const sg_memory_operation *memory);

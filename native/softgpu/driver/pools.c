@@ -240,14 +240,12 @@ static CUresult allocate_from(CUdeviceptr *address, size_t size, CUmemoryPool po
 SG_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *address, size_t size, CUstream stream) {
     return allocate_from(address, size, NULL, stream);
 }
-SG_PTSZ(cuMemAllocAsync);
 
 SG_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream) {
     if (pool == NULL)
         return sg_ready() == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED;
     return allocate_from(address, size, pool, stream);
 }
-SG_PTSZ(cuMemAllocFromPoolAsync);
 
 CUresult sg_free_check(CUcontext context, const sg_memory_operation *memory) {
     sg_allocation found;
@@ -265,4 +263,3 @@ CUresult sg_free_perform(CUcontext context, const sg_memory_operation *memory) {
 SG_EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
     return sg_submit(stream, &(sg_operation){SG_OPERATION_FREE, .memory = {.address = address}});
 }
-SG_PTSZ(cuMemFreeAsync);

@@ -1,7 +1,7 @@
-/* Streams. Work is complete when the call that submits it returns, except for host functions. */
+/* Streams as handles; queues.c keeps their order. */
 #include <stdlib.h>
 
-#include "operation.h"
+#include "queues.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic unsigned long long next_id = 16; /* the default streams have 1 and 2 */
@@ -22,12 +22,16 @@ CUresult sg_stream_resolve(CUstream given, CUcontext *context, CUstream *stream)
     return (CUresult)atomic_load(&given->context->sticky);
 }
 
-CUresult sg_stream_begin(CUstream given, CUcontext *context) {
+CUresult sg_stream_queue(CUstream given, CUcontext *context, sg_queue **queue) {
     CUstream stream;
     CUresult result = sg_stream_resolve(given, context, &stream);
-    if (result == CUDA_SUCCESS)
-        sg_stream_settle(*context, stream);
-    return result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (stream != NULL)
+        *queue = stream->queue;
+    else
+        *queue = given == CU_STREAM_PER_THREAD ? sg_queue_of_thread(*context) : sg_queue_legacy(*context);
+    return *queue != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 SG_EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
@@ -38,7 +42,10 @@ SG_EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, 
     if (stream == NULL || flags > 1)
         return CUDA_ERROR_INVALID_VALUE;
     CUstream made = calloc(1, sizeof *made);
-    if (made == NULL || !sg_object_add(made, SG_STREAM)) {
+    if (made == NULL || (made->queue = sg_queue_make(context, (flags & 1) != 0)) == NULL ||
+        !sg_object_add(made, SG_STREAM)) {
+        if (made != NULL)
+            sg_queue_release(made->queue);
         free(made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -68,6 +75,13 @@ static void unlink_stream(CUstream stream) {
     pthread_mutex_unlock(&lock);
 }
 
+static void discard(CUstream stream) {
+    unlink_stream(stream);
+    sg_queue_release(stream->queue);
+    free(stream);
+}
+
+/* What is in the stream is still done, as on a card: the queue stays as long as somebody serves it. */
 SG_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
     CUresult result = sg_ready();
     if (result != CUDA_SUCCESS)
@@ -77,9 +91,7 @@ SG_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
     if (sg_in_host_function())
         return CUDA_ERROR_NOT_PERMITTED;
     sg_object_remove(stream);
-    sg_stream_settle(stream->context, NULL);
-    unlink_stream(stream);
-    free(stream);
+    discard(stream);
     return CUDA_SUCCESS;
 }
 SG_ALIAS(cuStreamDestroy, cuStreamDestroy_v2);
@@ -88,34 +100,34 @@ void sg_context_close_streams(CUcontext context) {
     while (context->streams != NULL) {
         CUstream stream = context->streams;
         sg_object_remove(stream);
-        unlink_stream(stream);
-        free(stream);
+        discard(stream);
     }
 }
 
 SG_EXPORT CUresult cuStreamQuery(CUstream given) {
     CUcontext context;
-    CUstream stream;
-    CUresult result = sg_stream_resolve(given, &context, &stream);
+    sg_queue *queue;
+    CUresult result = sg_stream_queue(given, &context, &queue);
     if (result != CUDA_SUCCESS)
         return result;
-    return sg_stream_idle(context, stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return sg_queue_idle(queue) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
-SG_PTSZ(cuStreamQuery);
 
 SG_EXPORT CUresult cuStreamSynchronize(CUstream given) {
     CUcontext context;
-    CUresult result = sg_stream_begin(given, &context);
-    return result == CUDA_SUCCESS ? (CUresult)atomic_load(&context->sticky) : result;
+    sg_queue *queue;
+    CUresult result = sg_stream_queue(given, &context, &queue);
+    if (result != CUDA_SUCCESS)
+        return result;
+    sg_queue_drain(queue);
+    return (CUresult)atomic_load(&context->sticky);
 }
-SG_PTSZ(cuStreamSynchronize);
 
 SG_EXPORT CUresult cuStreamWaitEvent(CUstream given, CUevent event, unsigned flags) {
     if (flags > 1)
         return sg_ready() == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED;
     return sg_submit(given, &(sg_operation){SG_OPERATION_EVENT_WAIT, .event = event});
 }
-SG_PTSZ(cuStreamWaitEvent);
 
 SG_EXPORT CUresult cuStreamGetPriority(CUstream given, int *priority) {
     CUcontext context;
@@ -128,7 +140,6 @@ SG_EXPORT CUresult cuStreamGetPriority(CUstream given, int *priority) {
     *priority = stream != NULL ? stream->priority : 0;
     return CUDA_SUCCESS;
 }
-SG_PTSZ(cuStreamGetPriority);
 
 SG_EXPORT CUresult cuStreamGetFlags(CUstream given, unsigned *flags) {
     CUcontext context;
@@ -141,7 +152,6 @@ SG_EXPORT CUresult cuStreamGetFlags(CUstream given, unsigned *flags) {
     *flags = stream != NULL ? stream->flags : 0;
     return CUDA_SUCCESS;
 }
-SG_PTSZ(cuStreamGetFlags);
 
 SG_EXPORT CUresult cuStreamGetId(CUstream given, unsigned long long *id) {
     CUcontext context;
@@ -154,7 +164,6 @@ SG_EXPORT CUresult cuStreamGetId(CUstream given, unsigned long long *id) {
     *id = stream != NULL ? stream->id : given == CU_STREAM_PER_THREAD ? 2 : 1;
     return CUDA_SUCCESS;
 }
-SG_PTSZ(cuStreamGetId);
 
 SG_EXPORT CUresult cuStreamGetCtx(CUstream given, CUcontext *out) {
     CUcontext context;
@@ -167,7 +176,6 @@ SG_EXPORT CUresult cuStreamGetCtx(CUstream given, CUcontext *out) {
     *out = context;
     return CUDA_SUCCESS;
 }
-SG_PTSZ(cuStreamGetCtx);
 
 SG_EXPORT CUresult cuStreamGetCtx_v2(CUstream given, CUcontext *out, void **green) {
     CUresult result = cuStreamGetCtx(given, out);
@@ -175,7 +183,6 @@ SG_EXPORT CUresult cuStreamGetCtx_v2(CUstream given, CUcontext *out, void **gree
         *green = NULL;
     return result;
 }
-SG_PTSZ(cuStreamGetCtx_v2);
 
 SG_EXPORT CUresult cuStreamGetDevice(CUstream given, CUdevice *device) {
     CUcontext context;
@@ -188,7 +195,6 @@ SG_EXPORT CUresult cuStreamGetDevice(CUstream given, CUdevice *device) {
     *device = context->gpu->ordinal;
     return CUDA_SUCCESS;
 }
-SG_PTSZ(cuStreamGetDevice);
 
 /* No stream is ever captured: cuStreamBeginCapture is not supported. */
 SG_EXPORT CUresult cuStreamIsCapturing(CUstream given, int *status) {
@@ -202,7 +208,6 @@ SG_EXPORT CUresult cuStreamIsCapturing(CUstream given, int *status) {
     *status = 0;
     return CUDA_SUCCESS;
 }
-SG_PTSZ(cuStreamIsCapturing);
 
 SG_EXPORT CUresult cuStreamAttachMemAsync(CUstream given, CUdeviceptr address, size_t size, unsigned flags) {
     sg_allocation found;
@@ -214,4 +219,3 @@ SG_EXPORT CUresult cuStreamAttachMemAsync(CUstream given, CUdeviceptr address, s
         return CUDA_ERROR_INVALID_VALUE;
     return sg_submit(given, &(sg_operation){SG_OPERATION_NOTHING});
 }
-SG_PTSZ(cuStreamAttachMemAsync);

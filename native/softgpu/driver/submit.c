@@ -1,5 +1,5 @@
 /* The one place through which everything passes that a stream orders. */
-#include "operation.h"
+#include "queues.h"
 
 CUresult sg_operation_check(CUcontext context, const sg_operation *operation) {
     switch (operation->kind) {
@@ -21,24 +21,34 @@ CUresult sg_operation_perform(CUcontext context, const sg_operation *operation) 
     case SG_OPERATION_KERNEL: return sg_kernel_perform(context, &operation->kernel);
     case SG_OPERATION_COPY: return sg_copy_perform(context, &operation->copy);
     case SG_OPERATION_FILL: return sg_fill_perform(context, &operation->fill);
+    case SG_OPERATION_HOST: return sg_host_perform(context, &operation->host);
     case SG_OPERATION_EVENT_RECORD: return sg_event_record(operation->event);
     case SG_OPERATION_FREE: return sg_free_perform(context, &operation->memory);
-    default: return CUDA_SUCCESS; /* an event that was recorded is complete; an allocation is made at once */
+    default: return CUDA_SUCCESS; /* waiting is what its fences are for; an allocation is made at once */
     }
+}
+
+/* Memory is given when it is asked for, not when its turn comes: the caller has to have the address.
+ * What frees before it on any stream may make the room that there is not yet. */
+static CUresult allocate(CUcontext context, sg_memory_operation *memory) {
+    CUresult result = sg_allocate_perform(context, memory);
+    if (result != CUDA_ERROR_OUT_OF_MEMORY)
+        return result;
+    sg_context_drain(context);
+    return sg_allocate_perform(context, memory);
 }
 
 CUresult sg_submit(CUstream given, sg_operation *operation) {
     CUcontext context;
-    CUstream stream;
-    CUresult result = sg_stream_resolve(given, &context, &stream);
+    sg_queue *queue;
+    CUresult result = sg_stream_queue(given, &context, &queue);
     if (result == CUDA_SUCCESS)
         result = sg_operation_check(context, operation);
     if (result != CUDA_SUCCESS)
         return result;
-    if (operation->kind == SG_OPERATION_HOST)
-        return sg_host_submit(context, stream, &operation->host);
-    sg_stream_settle(context, stream);
     if (operation->kind == SG_OPERATION_ALLOCATE)
-        return sg_allocate_perform(context, &operation->memory);
-    return sg_operation_perform(context, operation);
+        return allocate(context, &operation->memory);
+    if (operation->kind == SG_OPERATION_COPY && sg_copy_pageable(&operation->copy))
+        operation->awaited = true;
+    return sg_queue_submit(queue, operation);
 }

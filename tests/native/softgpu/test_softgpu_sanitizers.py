@@ -11,6 +11,7 @@ import pytest
 from tests.native.softgpu.machine import ROOT, Box
 
 HERE = Path(__file__).parent
+DRIVER = ROOT / "native" / "softgpu" / "driver"
 SANITIZE = ("-fsanitize=address,undefined", "-fno-omit-frame-pointer")
 
 
@@ -39,14 +40,15 @@ def sanitized_driver() -> Path:
 
 
 @pytest.mark.slow
-def test_threads_contexts_faults_and_forks_are_clean_under_sanitizers(
-    box: Box, sanitized_driver: Path, compile_c: Callable[..., Path]
+@pytest.mark.parametrize("source", ["driver_under_sanitizers", "stream_order"])
+def test_threads_contexts_faults_streams_and_forks_are_clean_under_sanitizers(
+    box: Box, sanitized_driver: Path, compile_c: Callable[..., Path], source: str
 ) -> None:
     box.add_device()
     program = compile_c(
-        HERE / "c" / "driver_under_sanitizers.c",
+        HERE / "c" / f"{source}.c",
         sanitized_driver / "libcuda.so.1",
-        flags=(*SANITIZE, f"-I{ROOT / 'native' / 'softgpu' / 'driver'}", f"-Wl,-rpath,{sanitized_driver}"),
+        flags=(*SANITIZE, f"-I{DRIVER}", f"-I{HERE / 'c'}", f"-Wl,-rpath,{sanitized_driver}"),
     )
     environment = box.environment(
         LD_LIBRARY_PATH=str(sanitized_driver),
