@@ -30,9 +30,13 @@ def random_bits(kind: str, shape: tuple[int, int], rng: np.random.Generator) -> 
         bits = values.astype(np.float32).view(np.uint32)
         return (bits >> 16).astype(np.uint16) if kind == "bf16" else bits
     if kind == "e4m3":
-        return rng.integers(0, 0x78, shape).astype(np.uint8) | (rng.integers(0, 2, shape) << 7).astype(np.uint8)
+        return rng.integers(0, 0x78, shape).astype(np.uint8) | (rng.integers(0, 2, shape) << 7).astype(
+            np.uint8
+        )
     if kind == "e5m2":
-        return rng.integers(0, 0x60, shape).astype(np.uint8) | (rng.integers(0, 2, shape) << 7).astype(np.uint8)
+        return rng.integers(0, 0x60, shape).astype(np.uint8) | (rng.integers(0, 2, shape) << 7).astype(
+            np.uint8
+        )
     if kind == "s32":
         return rng.integers(0, 1 << 32, shape, dtype=np.uint64).astype(np.uint32)
     return rng.integers(0, 1 << BITS[kind], shape).astype(np.uint8)
@@ -57,7 +61,9 @@ def value_of(kind: str, bits: Array) -> Array:
         mantissa, bias = (3, 7) if kind == "e4m3" else (2, 15)
         exponent = (bits.astype(np.int64) & 0x7F) >> mantissa
         fraction = (bits & ((1 << mantissa) - 1)) / 2.0**mantissa
-        size = np.where(exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * 2.0 ** (exponent - bias))
+        size = np.where(
+            exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * 2.0 ** (exponent - bias)
+        )
         return np.where(bits >> 7, -size, size)
     wide = bits.astype(np.int64)
     if kind in ("s8", "s4", "s32"):
@@ -65,11 +71,14 @@ def value_of(kind: str, bits: Array) -> Array:
     return wide
 
 
-def expected(a_kind: str, a: Array, b_kind: str, b: Array, c_kind: str, c: Array, d_kind: str, extra: str) -> Array:
+def expected(
+    a_kind: str, a: Array, b_kind: str, b: Array, c_kind: str, c: Array, d_kind: str, extra: str
+) -> Array:
     """d as bits. Sums of these operands are exact in double, whatever the order."""
     if a_kind == "b1":
         both = a[:, None, :] ^ b.T[None] if "xor" in extra else a[:, None, :] & b.T[None]
-        return (both.sum(axis=2) + value_of(c_kind, c)).astype(np.int64).astype(np.uint32)
+        counted: Array = (both.sum(axis=2) + value_of(c_kind, c)).astype(np.int64).astype(np.uint32)
+        return counted
     if a_kind == "f64":
         return chain_of_fused(value_of("f64", a), value_of("f64", b), value_of("f64", c)).view(np.uint64)
     total = value_of(a_kind, a) @ value_of(b_kind, b) + value_of(c_kind, c)
@@ -77,7 +86,9 @@ def expected(a_kind: str, a: Array, b_kind: str, b: Array, c_kind: str, c: Array
         total = np.clip(total, -(2**31), 2**31 - 1) if "satfinite" in extra else total
         return total.astype(np.int64).astype(np.uint32)
     with np.errstate(over="ignore"):
-        return total.astype(np.float16).view(np.uint16) if d_kind == "f16" else total.astype(np.float32).view(np.uint32)
+        rounded: Array = total.astype(np.float16 if d_kind == "f16" else np.float32)
+    bits: Array = rounded.view(np.uint16 if d_kind == "f16" else np.uint32)
+    return bits
 
 
 def chain_of_fused(a: Array, b: Array, c: Array) -> Array:
@@ -124,7 +135,9 @@ def spread(kind: str, matrix: Array, place: Callable[[str, int, int], tuple[int,
     registers = np.zeros((32, count // each), np.uint32)
     for lane in LANES:
         for i in range(count):
-            registers[lane, i // each] |= np.uint32(int(matrix[place(kind, lane, i)]) << i % each * BITS[kind])
+            registers[lane, i // each] |= np.uint32(
+                int(matrix[place(kind, lane, i)]) << i % each * BITS[kind]
+            )
     return registers
 
 
@@ -148,7 +161,10 @@ def multiply(engine: Any, instruction: str, a: Array, b: Array, c: Array) -> Arr
         count = array.shape[1]
         body += f"ld.param.u64 %d{index + 1}, [p{index}]; mad.wide.u32 %d{index + 1}, %r39, {count * size}, %d{index + 1};\n"
         names.append([f"%{letter}{number + i}" for i in range(count)])
-        body += "".join(f"ld.global.{kind} {r}, [%d{index + 1}+{size * i}];" for i, r in enumerate(names[-1])) + "\n"
+        body += (
+            "".join(f"ld.global.{kind} {r}, [%d{index + 1}+{size * i}];" for i, r in enumerate(names[-1]))
+            + "\n"
+        )
         number += count
     lists = ["{" + ", ".join(part) + "}" for part in names]
     body += f"{instruction} {lists[2]}, {lists[0]}, {lists[1]}, {lists[2]};\n"
@@ -156,7 +172,8 @@ def multiply(engine: Any, instruction: str, a: Array, b: Array, c: Array) -> Arr
     out = engine.device.put(c)
     module = engine.body(body, parameters=", ".join(f".param .u64 p{i}" for i in range(3)))
     module.launch(engine.device.put(a), engine.device.put(b), out, block=32)
-    return out.array()
+    result: Array = out.array()
+    return result
 
 
 MMA = [
@@ -224,7 +241,9 @@ def one_sum(engine: Any, kind: str, a: list[int], b: list[int], c: int, *, d: st
     right, sum_ = np.zeros((k, 8), left.dtype), np.zeros((16, 8), np.uint16 if d == "f16" else np.uint32)
     left[0, : len(a)], right[: len(b), 0], sum_[0, 0] = a, b, c
     text = f"mma.sync.aligned.m16n8k{k}.row.col.{d}.{kind}.{kind}.{d}"
-    got = multiply(engine, text, spread(kind, left, a_place), spread(kind, right, b_place), spread(d, sum_, c_place))
+    got = multiply(
+        engine, text, spread(kind, left, a_place), spread(kind, right, b_place), spread(d, sum_, c_place)
+    )
     return int(gathered(d, got, (16, 8))[0, 0])
 
 
@@ -254,7 +273,8 @@ def test_a_sum_of_f16_products_rounds_once_and_keeps_what_is_special(
 
 
 @pytest.mark.parametrize(
-    ("a", "c", "want"), [([0x7BFF], 0x7BFF, 0x7C00), ([NAN], 0, 0x7FFF), ([ONE, 0x1000], 0, 0x3C00), ([ONE, 0x1001], 0, 0x3C01)]
+    ("a", "c", "want"),
+    [([0x7BFF], 0x7BFF, 0x7C00), ([NAN], 0, 0x7FFF), ([ONE, 0x1000], 0, 0x3C00), ([ONE, 0x1001], 0, 0x3C01)],
 )
 def test_a_sum_in_f16_rounds_once(engine: Any, a: list[int], c: int, want: int) -> None:
     assert hex(one_sum(engine, "f16", a, [ONE, ONE], c, d="f16")) == hex(want)
@@ -272,7 +292,9 @@ def test_every_8_bit_float_is_what_it_stands_for(engine: Any, kind: str) -> None
         bytes_ = np.arange(first, first + 128).astype(np.uint8).reshape(16, 8)
         registers = spread(kind, np.pad(bytes_, ((0, 0), (0, 24))), a_place), spread(kind, right, b_place)
         text = f"mma.sync.aligned.m16n8k32.row.col.f32.{kind}.{kind}.f32"
-        got = gathered("f32", multiply(engine, text, *registers, spread("f32", c, c_place)), (16, 8)).view(np.float32)
+        got = gathered("f32", multiply(engine, text, *registers, spread("f32", c, c_place)), (16, 8)).view(
+            np.float32
+        )
         special = bytes_ & 0x7F > (0x7E if kind == "e4m3" else 0x7B)
         usual = ~special.any(axis=1)  # 0 times NaN is in the sums beside it
         np.testing.assert_array_equal(got[usual], value_of(kind, bytes_)[usual])
@@ -343,18 +365,30 @@ WMMA = [
     ("m32n8k16", "f32", "f16", "f16"),
     *((shape, "f32", "bf16", "f32") for shape in ("m16n16k16", "m32n8k16", "m8n32k16")),
     ("m16n16k8", "f32", "tf32", "f32"),
-    *((shape, "s32", kind, "s32") for shape in ("m16n16k16", "m32n8k16", "m8n32k16") for kind in ("s8", "u8")),
+    *(
+        (shape, "s32", kind, "s32")
+        for shape in ("m16n16k16", "m32n8k16", "m8n32k16")
+        for kind in ("s8", "u8")
+    ),
     ("m8n8k4", "f64", "f64", "f64"),
 ]
 # Registers of each fragment (PTX ISA, "Matrix Fragments for WMMA").
 FRAGMENT = {("m16n16k16", "bf16"): (4, 4), ("m32n8k16", "bf16"): (8, 2), ("m8n32k16", "bf16"): (2, 8)}
 FRAGMENT |= {("m16n16k16", k): (2, 2) for k in ("s8", "u8")} | {("m32n8k16", k): (4, 1) for k in ("s8", "u8")}
-FRAGMENT |= {("m8n32k16", k): (1, 4) for k in ("s8", "u8")} | {("m16n16k8", "tf32"): (4, 4), ("m8n8k4", "f64"): (1, 1)}
+FRAGMENT |= {("m8n32k16", k): (1, 4) for k in ("s8", "u8")} | {
+    ("m16n16k8", "tf32"): (4, 4),
+    ("m8n8k4", "f64"): (1, 1),
+}
 
 
-def wmma_text(shape: str, d: str, kind: str, c: str, layouts: tuple[str, str, str], strides: list[int], extra: str) -> str:
+def wmma_text(
+    shape: str, d: str, kind: str, c: str, layouts: tuple[str, str, str], strides: list[int], extra: str
+) -> str:
     letter = {"f16": "h", "f32": "x", "s32": "y", "f64": "w"}
-    counts = [*FRAGMENT.get((shape, kind), (8, 8)), *(4 if t == "f16" else 2 if t == "f64" else 8 for t in (c, d))]
+    counts = [
+        *FRAGMENT.get((shape, kind), (8, 8)),
+        *(4 if t == "f16" else 2 if t == "f64" else 8 for t in (c, d)),
+    ]
     if kind in ("s4", "b1", "u4"):
         counts = [1, 1, 2, 2]
     files = ["w" if kind == "f64" else "h"] * 2 + [letter[c], letter[d]]
@@ -391,7 +425,9 @@ def picked(memory: Array, layout: str, shape: tuple[int, int]) -> Array:
     return memory[:, : shape[1]] if layout == "row" else memory[:, : shape[0]].T
 
 
-@pytest.mark.parametrize("layouts", [("row", "col", "row"), ("col", "row", "col"), ("row", "row", "col")], ids="-".join)
+@pytest.mark.parametrize(
+    "layouts", [("row", "col", "row"), ("col", "row", "col"), ("row", "row", "col")], ids="-".join
+)
 @pytest.mark.parametrize(("shape", "d", "kind", "c"), WMMA, ids=lambda v: str(v))
 def test_wmma_loads_multiplies_and_stores(
     engine: Any, shape: str, d: str, kind: str, c: str, layouts: tuple[str, str, str]
@@ -400,7 +436,9 @@ def test_wmma_loads_multiplies_and_stores(
     rng = np.random.default_rng(m + n)
     a, b, sum_ = random_bits(kind, (m, k), rng), random_bits(kind, (k, n), rng), random_bits(c, (m, n), rng)
     strides = [48, 64, 40]
-    parts = [laid_out(part, layout, s) for part, layout, s in zip((a, b, sum_), layouts, strides, strict=True)]
+    parts = [
+        laid_out(part, layout, s) for part, layout, s in zip((a, b, sum_), layouts, strides, strict=True)
+    ]
     want = expected(kind, a, kind, b, c, sum_, d, "")
     result = np.zeros_like(parts[2], dtype=want.dtype)
     out = engine.device.put(result)
@@ -415,7 +453,11 @@ def test_wmma_loads_multiplies_and_stores(
 def test_wmma_of_elements_smaller_than_a_byte(engine: Any, shape: str, kind: str) -> None:
     m, n, k = extents(shape)
     rng = np.random.default_rng(k)
-    a, b, sum_ = random_bits(kind, (m, k), rng), random_bits(kind, (k, n), rng), random_bits("s32", (m, n), rng)
+    a, b, sum_ = (
+        random_bits(kind, (m, k), rng),
+        random_bits(kind, (k, n), rng),
+        random_bits("s32", (m, n), rng),
+    )
 
     def packed(lines: Array) -> Array:
         bits = np.unpackbits(lines[..., None], axis=2, bitorder="little")[..., : BITS[kind]]
@@ -450,8 +492,16 @@ def test_lanes_that_come_later_are_waited_for(engine: Any) -> None:
 @pytest.mark.parametrize(
     ("address", "status"), [(8, "MISALIGNED"), (1024, "ILLEGAL_ADDRESS"), (1024 - 16 * 31, "ILLEGAL_ADDRESS")]
 )
-@pytest.mark.parametrize("instruction", ["ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1,%r2,%r3,%r4}, [%r5];", "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r5], {%r1,%r2,%r3,%r4};"])
-def test_rows_outside_shared_memory_are_faults(engine: Any, instruction: str, address: int, status: str) -> None:
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1,%r2,%r3,%r4}, [%r5];",
+        "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r5], {%r1,%r2,%r3,%r4};",
+    ],
+)
+def test_rows_outside_shared_memory_are_faults(
+    engine: Any, instruction: str, address: int, status: str
+) -> None:
     body = f"mov.u32 %r5, %tid.x; mad.lo.u32 %r5, %r5, 16, {address}; mov.u32 %r1, 0; mov.u32 %r2, 0; mov.u32 %r3, 0; mov.u32 %r4, 0; {instruction}"
     outcome = engine.body(body, before=".shared .align 16 .b8 tile[1024];").run(0, block=32)
     assert outcome.status == getattr(engine, status)
@@ -461,7 +511,9 @@ def test_rows_outside_shared_memory_are_faults(engine: Any, instruction: str, ad
 def test_a_wmma_matrix_outside_its_buffer_is_a_fault(engine: Any, part: int) -> None:
     sizes = [512, 512, 1024, 1024]
     sizes[part] -= 8
-    module = engine.module(wmma_text("m16n16k16", "f32", "f16", "f32", ("row", "col", "row"), [16, 16, 16], ""))
+    module = engine.module(
+        wmma_text("m16n16k16", "f32", "f16", "f32", ("row", "col", "row"), [16, 16, 16], "")
+    )
     outcome = module.run(*(engine.device.put(np.zeros(size, np.uint8)) for size in sizes), block=32)
     assert outcome.status == engine.ILLEGAL_ADDRESS
 
@@ -485,4 +537,6 @@ def test_forms_that_do_not_run_are_refused_by_name(engine: Any, instruction: str
 @pytest.mark.parametrize("registers", ["{%r1,%r2,%r3}", "{%r1,%r2,%r3,%r4,%r5}", "%r1"])
 def test_a_wrong_number_of_registers_does_not_verify(engine: Any, registers: str) -> None:
     with pytest.raises(engine.LoadError, match="registers where"):
-        engine.body(f"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{%f1,%f2,%f3,%f4}}, {registers}, {{%r5,%r6}}, {{%f1,%f2,%f3,%f4}};")
+        engine.body(
+            f"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{%f1,%f2,%f3,%f4}}, {registers}, {{%r5,%r6}}, {{%f1,%f2,%f3,%f4}};"
+        )
