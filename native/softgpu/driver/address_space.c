@@ -224,7 +224,8 @@ size_t sg_memory_pool_bytes(CUmemoryPool pool) {
 
 /* Device memory belongs to its context; managed and host memory to all. */
 static bool reachable(const sg_allocation *allocation, CUcontext context) {
-    return allocation->kind != SG_MEMORY_DEVICE || allocation->context == context;
+    bool own = allocation->kind == SG_MEMORY_DEVICE || allocation->kind == SG_MEMORY_HEAP;
+    return !own || allocation->context == context;
 }
 
 CUresult sg_memory_access(CUcontext context, uint64_t address, size_t size, bool write, unsigned char **host) {

@@ -71,6 +71,8 @@ SG_EXPORT CUresult cuCtxSetLimit(int limit, size_t value) {
         return CUDA_ERROR_INVALID_VALUE;
     if (limit >= SG_LIMITS)
         return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && sg_heap_in_use(context))
+        return CUDA_ERROR_INVALID_VALUE; /* "before launching any kernel that uses malloc()" */
     context->limits[limit] = value;
     return CUDA_SUCCESS;
 }

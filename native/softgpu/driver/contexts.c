@@ -100,6 +100,7 @@ void sg_context_dismantle(CUcontext context) {
         sg_module_unload(context->modules);
     sg_context_close_streams(context);
     sg_memory_release_all(context);
+    sg_heap_close(context);
     pthread_mutex_lock(&lock);
     if (context->chunks != NULL)
         sg_chunks_give(device, context->chunks, context->chunk_count);

@@ -177,6 +177,7 @@ typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *user_da
 typedef size_t (*CUoccupancyB2DSize)(int block_size);
 
 enum {
+    CU_JIT_MAX_REGISTERS = 0,
     CU_JIT_INFO_LOG_BUFFER = 3,
     CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES = 4,
     CU_JIT_ERROR_LOG_BUFFER = 5,

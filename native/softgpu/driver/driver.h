@@ -88,6 +88,7 @@ struct CUctx_st {
     sg_queue *queues; /* of its streams, under the lock of queues.c */
     _Atomic(sg_queue *) legacy;
     _Atomic bool closing; /* who waits for a value in memory waits no longer */
+    struct sg_heap *heap; /* malloc in kernels; NULL until one asks */
 };
 
 CUresult sg_context_make(sg_gpu *gpu, unsigned flags, CUcontext *context);
@@ -112,7 +113,7 @@ void sg_context_poison(CUcontext context, CUresult error);
 
 /* ---- memory ---- */
 
-typedef enum { SG_MEMORY_DEVICE, SG_MEMORY_MANAGED, SG_MEMORY_HOST, SG_MEMORY_REGISTERED } sg_memory_kind;
+typedef enum { SG_MEMORY_DEVICE, SG_MEMORY_MANAGED, SG_MEMORY_HOST, SG_MEMORY_REGISTERED, SG_MEMORY_HEAP } sg_memory_kind;
 
 typedef struct sg_span sg_span; /* chunks of the device, mapped in one piece */
 
@@ -170,6 +171,13 @@ void sg_jit_log(const sg_jit_options *options, bool error, const char *text);
 /* Find the PTX text in what a program hands over as an image. *text is malloc'd. `size` 0: the image
  * says itself how long it is. */
 CUresult sg_image_ptx(const void *image, size_t size, char **text, size_t *length, char *log, size_t log_size);
+/* device_heap.c: malloc and free of a context's kernels, as the engine calls them. */
+uint64_t sg_heap_allocate(void *context, uint64_t bytes);
+bool sg_heap_release(void *context, uint64_t address);
+bool sg_heap_in_use(CUcontext context);
+void sg_heap_close(CUcontext context);
+/* device_runtime.c: whether this is NVIDIA's libcudadevrt.a, of which nothing is used. */
+bool sg_is_device_runtime(const void *data, size_t size);
 CUresult sg_file_read(const char *path, char **data, size_t *size);
 CUresult sg_result_of(sg_status status);
 CUresult sg_code_parse(const char *text, size_t length, const sg_jit_options *options, sg_module **code);

@@ -39,7 +39,7 @@ static CUresult attribute_of(const sg_kernel_info *info, int maximum_dynamic, in
     switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = (int)info->maximum_threads; break;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = (int)info->static_shared_bytes; break;
-    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = 0; break;
+    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = (int)info->constant_bytes; break;
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = (int)info->local_bytes; break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = (int)info->registers; break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = info->target; break; /* "the virtual architecture version" */

@@ -20,8 +20,8 @@ static CUresult check_shape(CUfunction function, const sg_geometry *g) {
     if (!shape_possible(g))
         return CUDA_ERROR_INVALID_VALUE;
     unsigned threads = g->block[0] * g->block[1] * g->block[2];
-    if (threads > info->maximum_threads)
-        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    if (threads > info->maximum_threads) /* .maxntid; what a card answers, by numba-cuda's own tests */
+        return CUDA_ERROR_INVALID_VALUE;
     for (int i = 0; i < 3; i++)
         if (info->required_threads[i] != 0 && info->required_threads[i] != g->block[i])
             return CUDA_ERROR_INVALID_VALUE;
@@ -85,6 +85,9 @@ CUresult sg_kernel_perform(CUcontext context, const sg_kernel_operation *kernel)
         .clock_hz = (uint64_t)device->facts.clock_khz * 1000,
         .worker_threads = sg_worker_count(),
         .print = print_to_stdout,
+        .heap_allocate = sg_heap_allocate,
+        .heap_release = sg_heap_release,
+        .heap_context = context,
     };
     sg_result result = {.status = SG_OK};
     if (sg_turn_begin(device) != 0)

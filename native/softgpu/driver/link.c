@@ -1,5 +1,6 @@
 /* cuLink*: several PTX texts become one. What comes out is PTX text again, complete in itself: programs
  * keep it on disk as "the cubin" (numba's cache does) and load it in another process. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@ struct CUlinkState_st {
     size_t *lengths;
     size_t count;
     char *merged;
+    unsigned register_limit; /* 0: none */
 };
 
 static CUresult keep_options(CUlinkState state, unsigned count, const int *options, void **values) {
@@ -24,6 +26,9 @@ static CUresult keep_options(CUlinkState state, unsigned count, const int *optio
     /* The values array stays the caller's: the sizes of the logs are written back into it. */
     state->option_values = values;
     state->options = (sg_jit_options){count, state->option_names, state->option_values};
+    for (unsigned i = 0; i < count; i++)
+        if (options[i] == CU_JIT_MAX_REGISTERS)
+            state->register_limit = (unsigned)(uintptr_t)values[i];
     return CUDA_SUCCESS;
 }
 
@@ -80,6 +85,8 @@ static CUresult add(CUlinkState state, int type, const void *data, size_t size) 
     size_t length;
     if (type < CU_JIT_INPUT_CUBIN || type > CU_JIT_INPUT_NVVM)
         return CUDA_ERROR_INVALID_VALUE;
+    if (sg_is_device_runtime(data, size))
+        return CUDA_SUCCESS;
     CUresult result = sg_image_ptx(data, size, &text, &length, log, sizeof log);
     if (result != CUDA_SUCCESS) {
         sg_jit_log(&state->options, true, log);
@@ -121,6 +128,21 @@ SG_EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, int type, const char *pat
 }
 SG_ALIAS(cuLinkAddFile, cuLinkAddFile_v2);
 
+/* The text itself says it, since it may be loaded in another process. */
+static CUresult append_limit(CUlinkState state, size_t *length) {
+    char *whole;
+    if (state->register_limit == 0)
+        return CUDA_SUCCESS;
+    int written =
+        asprintf(&whole, "%s\n.pragma \"" SG_REGISTER_LIMIT_PRAGMA "=%u\";\n", state->merged, state->register_limit);
+    if (written < 0)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    free(state->merged);
+    state->merged = whole;
+    *length = (size_t)written;
+    return CUDA_SUCCESS;
+}
+
 /* The merged text must also parse: an error belongs to the link, not to a later load. */
 static CUresult merge(CUlinkState state, size_t *length) {
     char log[4096] = "";
@@ -128,7 +150,9 @@ static CUresult merge(CUlinkState state, size_t *length) {
                                &state->merged, length);
     if (status == SG_OK) {
         sg_module *code;
-        CUresult result = sg_code_parse(state->merged, *length, &state->options, &code);
+        CUresult result = append_limit(state, length);
+        if (result == CUDA_SUCCESS)
+            result = sg_code_parse(state->merged, *length, &state->options, &code);
         if (result == CUDA_SUCCESS)
             sg_module_destroy(code);
         return result;

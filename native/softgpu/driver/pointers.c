@@ -9,7 +9,7 @@ static void put(void *data, const void *value, size_t size) {
 #define PUT(type, value) put(data, &(type){value}, sizeof(type))
 
 static bool on_device(const sg_allocation *a) {
-    return a->kind == SG_MEMORY_DEVICE || a->kind == SG_MEMORY_MANAGED;
+    return a->kind == SG_MEMORY_DEVICE || a->kind == SG_MEMORY_HEAP || a->kind == SG_MEMORY_MANAGED;
 }
 
 static CUresult describe(void *data, int attribute, CUdeviceptr address, const sg_allocation *a) {
@@ -20,7 +20,7 @@ static CUresult describe(void *data, int attribute, CUdeviceptr address, const s
         break;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: PUT(CUdeviceptr, address); break;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-        if (a->kind == SG_MEMORY_DEVICE)
+        if (a->kind == SG_MEMORY_DEVICE || a->kind == SG_MEMORY_HEAP)
             return CUDA_ERROR_INVALID_VALUE;
         PUT(CUdeviceptr, address);
         break;

@@ -70,6 +70,11 @@ void sg_module_destroy(sg_module *module);
 sg_status sg_link(const char *const *texts, const size_t *lengths, size_t count, char *log, size_t log_size,
                   char **merged, size_t *merged_length);
 
+/* At the outer level of a text: `.pragma "NAME=38";`, its kernels count no more registers than that;
+ * `.pragma "NAME";`, it was made of several, which a call may know by different signatures. */
+#define SG_REGISTER_LIMIT_PRAGMA "aliquot.maxnreg"
+#define SG_LINKED_PRAGMA "aliquot.linked"
+
 /* Module-scope variables (.global and .const): the driver layer allocates device memory for
  * each, fills it from `initial` (rest zero), and binds its address. */
 typedef struct {
@@ -97,7 +102,8 @@ typedef struct {
     size_t parameter_bytes;        /* of the packed parameter block */
     uint32_t static_shared_bytes;
     uint32_t local_bytes;          /* per thread */
-    uint32_t registers;            /* per thread, as a card would count them; an estimate */
+    uint32_t registers;            /* per thread, as a card would count them; an estimate, within .maxnreg */
+    uint32_t constant_bytes;       /* of all .const variables of the module */
     uint32_t maximum_threads;      /* .maxntid, else 1024 */
     uint32_t required_threads[3];  /* .reqntid, else 0 */
     int ptx_version;               /* 80 for 8.0 */
@@ -124,6 +130,11 @@ typedef struct {
     /* vprintf, one call of it at a time, from several worker threads at once; may be NULL. */
     void (*print)(void *context, const char *text, size_t length);
     void *print_context;
+    /* malloc and free, from several worker threads at once; NULL: there is no heap. malloc gives 0 where
+     * there is no room; free says whether the address was malloc's. */
+    uint64_t (*heap_allocate)(void *context, uint64_t bytes);
+    bool (*heap_release)(void *context, uint64_t address);
+    void *heap_context;
 } sg_launch;
 
 typedef struct {

@@ -108,16 +108,34 @@ const sg_kernel *sg_module_kernel_named(const sg_module *module, const char *nam
     return NULL;
 }
 
+/* A limit costs a card spills and us nothing: what is over it is what the card would spill. */
+static uint32_t registers_of(const sg_kernel *kernel) {
+    uint32_t registers = kernel->code->pressure + 4; /* what a card keeps for addresses and the like */
+    uint32_t limits[] = {255, kernel->code->function->register_limit, kernel->module->ir->register_limit};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        registers = limits[i] && limits[i] < registers ? limits[i] : registers;
+    return registers;
+}
+
+static uint32_t constant_bytes(const sg_module *module) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < module->variable_count; i++) {
+        sg_variable variable = sg_module_variable(module, i);
+        bytes += variable.constant ? variable.size : 0;
+    }
+    return (uint32_t)bytes;
+}
+
 sg_kernel_info sg_kernel_describe(const sg_kernel *kernel) {
     const sg_function *function = kernel->code->function;
-    uint32_t registers = kernel->code->pressure + 4; /* what a card keeps for addresses and the like */
     sg_kernel_info info = {
         .name = function->name,
         .parameter_count = function->param_count,
         .parameter_bytes = kernel->parameter_bytes,
         .static_shared_bytes = kernel->static_shared,
         .local_bytes = kernel->local_bytes,
-        .registers = registers > 255 ? 255 : registers,
+        .registers = registers_of(kernel),
+        .constant_bytes = constant_bytes(kernel->module),
         .maximum_threads = function->max_threads && function->max_threads < 1024 ? function->max_threads : 1024,
         .ptx_version = kernel->module->ir->ptx_version,
         .target = kernel->module->ir->target,

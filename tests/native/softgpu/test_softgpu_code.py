@@ -33,7 +33,7 @@ def test_code_that_cannot_run_is_refused_with_a_reason(box: Box) -> None:
 @pytest.mark.usefixtures("device")
 def test_a_launch_that_cannot_be_is_refused(box: Box) -> None:
     seen = box.run("faults.py")
-    assert (seen["too_many_threads"], seen["enough_threads"]) == (701, 0)
+    assert (seen["too_many_threads"], seen["enough_threads"]) == (1, 0)
     assert (seen["block_too_large"], seen["empty_grid"]) == (1, 1)
     assert (seen["no_parameters"], seen["too_much_shared"]) == (1, 1)
 
@@ -56,3 +56,36 @@ def test_a_text_that_does_not_parse_fails_the_link_with_a_reason(box: Box, tmp_p
 def test_a_call_of_a_function_that_nobody_defines_is_refused_and_named(box: Box, device: Path) -> None:
     assert box.run("linking.py", "alone")["launched"] == 801
     assert [line for line in box.log(device) if "doubled" in line]
+
+
+@pytest.mark.usefixtures("device")
+def test_a_limit_of_registers_stays_with_the_linked_code(box: Box) -> None:
+    seen = box.run("link_options.py")
+    assert seen["free"] > 57
+    assert (seen["limited"], seen["linked_again"], seen["declared"]) == (38, 57, 32)
+    assert seen["constant_bytes"] == 80
+
+
+@pytest.mark.usefixtures("device")
+def test_only_texts_that_were_linked_may_differ_about_a_result(box: Box) -> None:
+    seen = box.run("link_options.py")
+    assert seen["together"] == [0, 0, 0]
+    assert seen["in_one"] == 218
+
+
+def test_the_device_runtime_links_and_other_archives_do_not(box: Box, device: Path) -> None:
+    seen = box.run("link_options.py")
+    assert seen["runtime"] == [0, 0, 0]
+    assert (seen["other_archive"], seen["cut_short"]) == (209, 209)
+    assert box.log(device) == ["image archive"]
+
+
+@pytest.mark.usefixtures("device")
+def test_kernels_take_memory_of_their_heap_and_give_it_back(box: Box) -> None:
+    seen = box.run("device_heap.py")
+    assert (seen["default_limit"], seen["small"], seen["too_late"]) == (8 << 20, 0, 1)
+    assert (seen["distinct"], seen["aligned"], seen["values"]) == (64, True, True)
+    assert seen["apart"] >= 24
+    assert seen["freed_by_the_host"] == 1
+    assert (seen["fitting"], seen["full"], seen["whole"], seen["nothing"]) == (16, 0, True, 0)
+    assert seen["twice"] == 700

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-enum { BUILTIN_VPRINTF, BUILTIN_ASSERTFAIL, BUILTIN_GRID_HANDLE, BUILTIN_GRID_SYNC, BUILTIN_COUNT };
+enum { BUILTIN_VPRINTF, BUILTIN_ASSERTFAIL, BUILTIN_GRID_HANDLE, BUILTIN_GRID_SYNC, BUILTIN_MALLOC, BUILTIN_FREE, BUILTIN_COUNT };
 
 static const char *const names[BUILTIN_COUNT] = {
     [BUILTIN_VPRINTF] = "vprintf",
@@ -11,6 +11,8 @@ static const char *const names[BUILTIN_COUNT] = {
     /* numba's cuda.cg.this_grid() and its sync() */
     [BUILTIN_GRID_HANDLE] = "cudaCGGetIntrinsicHandle",
     [BUILTIN_GRID_SYNC] = "cudaCGSynchronize",
+    [BUILTIN_MALLOC] = "malloc",
+    [BUILTIN_FREE] = "free",
 };
 
 int sg_builtin_named(const char *name) {
@@ -76,6 +78,28 @@ static void grid_sync(sg_warp *warp, const sg_insn *insn) {
     sg_next(warp);
 }
 
+static void allocate(const sg_warp *warp, const sg_call *call) {
+    const sg_launch *launch = warp->block->grid->launch;
+    for (uint32_t left = warp->mask; left; left &= left - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(left);
+        uint64_t bytes = argument(warp, call, lane, 0);
+        give_result(warp, call, lane, launch->heap_allocate ? launch->heap_allocate(launch->heap_context, bytes) : 0);
+    }
+}
+
+/* A card goes on with a broken heap after a wrong free; nothing good comes of that. */
+static void release(sg_warp *warp, const sg_insn *insn, const sg_call *call) {
+    const sg_launch *launch = warp->block->grid->launch;
+    for (uint32_t left = warp->mask; left; left &= left - 1) {
+        uint64_t address = argument(warp, call, (unsigned)__builtin_ctz(left), 0);
+        if (address == 0 || (launch->heap_release && launch->heap_release(launch->heap_context, address)))
+            continue;
+        sg_fault_at(warp, insn, SG_ILLEGAL_ADDRESS, address, "free of 0x%llx, which malloc did not give",
+                    (unsigned long long)address);
+        return;
+    }
+}
+
 void sg_run_builtin(sg_warp *warp, const sg_insn *insn, int builtin, const sg_call *call) {
     switch (builtin) {
     case BUILTIN_VPRINTF:
@@ -91,6 +115,12 @@ void sg_run_builtin(sg_warp *warp, const sg_insn *insn, int builtin, const sg_ca
     case BUILTIN_GRID_HANDLE:
         for (uint32_t left = warp->mask; left; left &= left - 1)
             give_result(warp, call, (unsigned)__builtin_ctz(left), SG_GRID_WINDOW);
+        return;
+    case BUILTIN_MALLOC:
+        allocate(warp, call);
+        return;
+    case BUILTIN_FREE:
+        release(warp, insn, call);
         return;
     default:
         for (uint32_t left = warp->mask; left; left &= left - 1)

@@ -122,6 +122,7 @@ struct sg_function {
     sg_label *labels;
     size_t label_count;
     uint32_t max_threads;
+    uint32_t register_limit; /* .maxnreg; 0: none */
     uint32_t required_threads[3];
     uint64_t cluster_blocks; /* .reqnctapercluster; 0: none */
     const char *alias;       /* `.alias this, that;` */
@@ -130,6 +131,8 @@ struct sg_function {
 
 typedef struct {
     int ptx_version; /* 80 for 8.0 */
+    bool linked;             /* made of several texts */
+    uint32_t register_limit; /* of all kernels; 0: none */
     int target;      /* 80 for sm_80 */
     int address_size;
     sg_variable_ir **variables; /* module scope, every space */

@@ -317,8 +317,8 @@ static void write_statement(linker *l, const statement *s) {
 
 static void write_all(linker *l) {
     char header[100];
-    int length = snprintf(header, sizeof header, ".version %s\n.target %s\n.address_size 64\n\n", l->version_text,
-                          l->target_text);
+    int length = snprintf(header, sizeof header, ".version %s\n.target %s\n.address_size 64\n.pragma \"%s\";\n\n",
+                          l->version_text, l->target_text, SG_LINKED_PRAGMA);
     write(l, header, (size_t)length);
     for (size_t i = 0; i < l->count; i++)
         if (!l->statements[i].dropped)

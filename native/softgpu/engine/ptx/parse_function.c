@@ -200,7 +200,9 @@ static void parse_performance(sg_parser *parser, sg_function *function) {
     } else if (sg_take_dotted(parser, "reqnctapercluster")) {
         parse_threads(parser, threads);
         function->cluster_blocks = (uint64_t)threads[0] * threads[1] * threads[2];
-    } else { /* .minnctapersm 2, .maxnreg 64, .noreturn, .pragma "...": of no consequence here */
+    } else if (sg_take_dotted(parser, "maxnreg")) {
+        function->register_limit = (uint32_t)sg_expect_integer(parser);
+    } else { /* .minnctapersm 2, .noreturn, .pragma "...": of no consequence here */
         sg_advance(parser);
         while (parser->token.kind == TOKEN_INTEGER || parser->token.kind == TOKEN_STRING || sg_at_mark(parser, ','))
             sg_advance(parser);

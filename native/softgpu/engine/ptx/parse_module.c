@@ -161,6 +161,31 @@ static void parse_alias(sg_parser *parser) {
     sg_expect_mark(parser, ';');
 }
 
+/* Two are ours, and stand in what a link gave. Pragmas, since whoever else reads the text passes over those
+ * that it does not know. */
+static uint32_t register_limit_in(const sg_token *token) {
+    static const char key[] = SG_REGISTER_LIMIT_PRAGMA "=";
+    uint32_t limit = 0;
+    if (token->kind != TOKEN_STRING || token->length < sizeof key || memcmp(token->text, key, sizeof key - 1))
+        return 0;
+    for (size_t i = sizeof key - 1; i < token->length && token->text[i] >= '0' && token->text[i] <= '9' && limit < 1000; i++)
+        limit = limit * 10 + (uint32_t)(token->text[i] - '0');
+    return limit;
+}
+
+static void parse_pragma(sg_parser *parser) {
+    while (!sg_take_mark(parser, ';')) {
+        if (parser->token.kind == TOKEN_END)
+            sg_unexpected(parser, "';'");
+        uint32_t limit = register_limit_in(&parser->token);
+        if (limit)
+            parser->ir->register_limit = limit;
+        if (parser->token.kind == TOKEN_STRING && sg_token_is(&parser->token, SG_LINKED_PRAGMA))
+            parser->ir->linked = true;
+        sg_advance(parser);
+    }
+}
+
 static void parse_statement(sg_parser *parser) {
     if (parser->token.kind != TOKEN_DOTTED) {
         if (sg_take_mark(parser, ';'))
@@ -178,11 +203,7 @@ static void parse_statement(sg_parser *parser) {
     else if (sg_take_dotted(parser, "address_size"))
         parse_address_size(parser);
     else if (sg_take_dotted(parser, "pragma"))
-        while (!sg_take_mark(parser, ';')) {
-            if (parser->token.kind == TOKEN_END)
-                sg_unexpected(parser, "';'");
-            sg_advance(parser);
-        }
+        parse_pragma(parser);
     else if (sg_take_dotted(parser, "alias"))
         parse_alias(parser);
     else
