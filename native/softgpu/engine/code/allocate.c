@@ -27,6 +27,8 @@ static void mention(allocation *a, sg_register *reg, size_t position) {
 static void mention_operand(allocation *a, const sg_operand *operand, size_t position) {
     if (operand->reg)
         mention(a, operand->reg, position);
+    if (operand->index)
+        mention(a, operand->index, position);
     for (size_t i = 0; i < operand->item_count; i++)
         mention_operand(a, &operand->items[i], position);
 }
@@ -106,6 +108,9 @@ void sg_allocate_columns(sg_lowering *l) {
     allocation a = {.lowering = l};
     collect(&a);
     sg_extend_live(l, a.intervals, a.count);
+    for (size_t i = 0; i < a.count; i++) /* the next block reads what this one's warp has */
+        if (a.intervals[i].reg->kept)
+            a.intervals[i].last = l->function->instruction_count;
     if (a.count)
         qsort(a.intervals, a.count, sizeof *a.intervals, by_start);
     give_predicates(&a);

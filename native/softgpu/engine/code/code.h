@@ -17,8 +17,12 @@ typedef struct sg_warp sg_warp;
 typedef struct sg_insn sg_insn;
 typedef void sg_handler(sg_warp *warp, const sg_insn *insn);
 
-/* Where an effective address comes from. */
-enum { ADDRESS_WIDE, ADDRESS_NARROW, ADDRESS_ABSOLUTE, ADDRESS_FRAME };
+/* Where an effective address comes from: a column, a constant, or (INDEX_*) column 4, which is the same
+ * in all lanes, plus `target` times column 5. Only ld, st, atom and red see the last three. */
+enum {
+    ADDRESS_WIDE, ADDRESS_NARROW, ADDRESS_ABSOLUTE, ADDRESS_FRAME,
+    ADDRESS_INDEX_S32, ADDRESS_INDEX_U32, ADDRESS_INDEX_64
+};
 /* What it is an address in. */
 enum { SPACE_GLOBAL, SPACE_GENERIC, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM };
 
@@ -26,7 +30,7 @@ struct sg_insn {
     sg_handler *run;
     int64_t immediate;
     uint32_t operand[8];
-    int32_t target;   /* branches: relative, in instructions */
+    int32_t target;   /* branches: relative, in instructions; ADDRESS_INDEX_*: the scale */
     uint8_t mode;     /* ADDRESS_* */
     uint8_t space;    /* SPACE_* */
     uint8_t count;    /* components of a vector access */
@@ -102,6 +106,7 @@ typedef struct {
 typedef struct {
     const sg_function *function;
     uint32_t first;          /* index of its first instruction */
+    uint32_t body;           /* a kernel: of the first one behind the prologue */
     uint32_t frame_bytes;    /* registers */
     uint32_t local_bytes;    /* .local and .param variables, per thread */
     unsigned char *constants;

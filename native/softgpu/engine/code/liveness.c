@@ -76,6 +76,8 @@ static void read_register(flow *f, size_t b, const sg_register *reg) {
 static void read_operand(flow *f, size_t b, const sg_operand *operand) {
     if (operand->reg)
         read_register(f, b, operand->reg);
+    if (operand->index)
+        read_register(f, b, operand->index);
     for (size_t i = 0; i < operand->item_count; i++)
         read_operand(f, b, &operand->items[i]);
 }

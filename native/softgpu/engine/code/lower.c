@@ -1,5 +1,5 @@
 /* Lowering: from instructions with words and operands to what the machine runs. */
-#include "lower.h"
+#include "invariants.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -129,6 +129,7 @@ static void lower_guarded(sg_lowering *l) {
 }
 
 static void lower_instruction(sg_lowering *l, const sg_instruction *instruction) {
+    size_t before = l->module->insn_count;
     l->instruction = instruction;
     l->used_32 = l->used_64 = l->used_predicate = 0;
     l->form = sg_match_form(instruction, &l->attributes);
@@ -140,6 +141,8 @@ static void lower_instruction(sg_lowering *l, const sg_instruction *instruction)
         lower_around(l);
     else
         lower_guarded(l);
+    if (instruction->dropped) /* it is verified all the same */
+        l->module->insn_count = before;
 }
 
 /* ---- functions ---- */
@@ -165,11 +168,13 @@ static void mark_targets(sg_lowering *l) {
     }
 }
 
-static void lower_body(sg_lowering *l) {
+static void lower_body(sg_lowering *l, size_t prologue) {
     sg_function *function = l->function;
     size_t label = 0;
     for (size_t i = 0; i <= function->instruction_count; i++) {
         bool met = false;
+        if (i == prologue)
+            l->code->body = (uint32_t)l->module->insn_count;
         for (; label < function->label_count && function->labels[label].position == i; label++) {
             function->labels[label].code = l->module->insn_count;
             met |= function->labels[label].targeted;
@@ -221,8 +226,10 @@ static void lower_function(sg_compiler *compiler, sg_module *module, sg_function
     l->code->first = (uint32_t)module->insn_count;
     l->frame_bytes = 64; /* so that no column is at 0, which means "not placed" */
     mark_targets(l);
+    size_t prologue = sg_move_invariants(l);
+    sg_fold_addresses(l);
     sg_allocate_columns(l);
-    lower_body(l);
+    lower_body(l, prologue);
     resolve_jumps(l);
     splat_constants(l);
     l->code->frame_bytes = l->frame_bytes;

@@ -297,6 +297,12 @@ void sg_address(sg_lowering *l, const sg_operand *operand, sg_word space, sg_ins
         access->mode = bits == 64 ? ADDRESS_WIDE : ADDRESS_NARROW;
         access->operand[4] = sg_register_column(l, operand->reg);
         access->immediate = (int64_t)operand->integer;
+        if (operand->index) {
+            access->mode = operand->index_type == W_s32 ? ADDRESS_INDEX_S32
+                           : operand->index_type == W_u32 ? ADDRESS_INDEX_U32 : ADDRESS_INDEX_64;
+            access->operand[5] = sg_register_column(l, operand->index);
+            access->target = (int32_t)operand->scale;
+        }
     } else if (operand->variable) {
         named_address(l, operand, space, access);
     } else if (operand->name) {

@@ -43,16 +43,34 @@ EXCHANGE(uint16_t)
 EXCHANGE(uint32_t)
 EXCHANGE(uint64_t)
 
+/* The host's addresses of all active lanes, where one look shows that they are good. */
+static inline bool reach_all(sg_warp *warp, const sg_insn *insn, const uint64_t *ea, unsigned size, uintptr_t *origin) {
+    if (insn->space == SPACE_GLOBAL || insn->space == SPACE_GENERIC) {
+        const sg_cached_range *cached = cached_range(warp, insn);
+        *origin = (uintptr_t)cached->range.host - cached->range.first;
+        return all_within(warp, cached, ea, size, true);
+    }
+    uint64_t bound = warp->block->grid->shared_bytes, last = bound - size, bad = bound < size;
+    *origin = (uintptr_t)warp->block->shared;
+    EACH_LANE bad |= (uint64_t)((ea[i] > last) | ((ea[i] & (size - 1)) != 0)) & warp->lanes[i];
+    return insn->space == SPACE_SHARED && !bad;
+}
+
 /* In the order of the lanes; a fault ends the instruction where it happens. `change` makes
  * `old` of `place` and the lane's operands. The first of a vector's components checks the whole. */
 #define ATOM(name, T, C, change)                                          \
     HANDLER_FOR(name) {                                                   \
         const C *b_ = SOURCE(C, 1), *c_ = SOURCE(C, 2);                   \
+        uint64_t ea[LANES] __attribute__((aligned(64)));                  \
+        uintptr_t origin;                                                 \
+        all_addresses(warp, insn, ea);                                    \
+        unsigned size = (unsigned)sizeof(T) * insn->count;                \
+        bool reached = reach_all(warp, insn, ea, size, &origin);          \
         for (uint32_t left = warp->mask; left; left &= left - 1) {        \
-            int i = __builtin_ctz(left);                                  \
-            uint64_t address = sg_lane_address(warp, insn, i);            \
-            T *place = (T *)(void *)sg_reach_lane(warp, insn, (unsigned)i, insn->space, address,           \
-                                                  (unsigned)sizeof(T) * insn->count, true);               \
+            int i = first_lane(left);                                     \
+            T *place = (T *)(origin + ea[i]);                             \
+            if (!reached)                                                 \
+                place = (T *)(void *)sg_reach_lane(warp, insn, (unsigned)i, insn->space, ea[i], size, true); \
             if (!place)                                                   \
                 return;                                                   \
             T b = (T)b_[i], c = (T)c_[i], old;                            \

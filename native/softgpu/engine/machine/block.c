@@ -39,8 +39,12 @@ static void start_warp(sg_warp *warp) {
     warp->root.depth = 0;
     warp->root.local_base = 0;
     sg_enter_frame(warp, &warp->root);
-    warp->pc = grid->kernel->module->insns + grid->kernel->code->first;
+    const sg_code *code = grid->kernel->code;
+    warp->pc = grid->kernel->module->insns + (warp->prepared ? code->body : code->first);
     sg_set_mask(warp, lanes);
+    if (warp->prepared) /* counted in every block, so that the number of workers does not show */
+        warp->instructions += warp->active * (code->body - code->first);
+    warp->prepared = true;
 }
 
 void sg_start_block(sg_block *block, uint64_t number) {

@@ -65,6 +65,7 @@ struct sg_warp {
     bool forced;     /* the next meeting does not wait */
     bool held;       /* the running fragment keeps its turn (see turns.c) */
     bool finished;
+    bool prepared; /* the kernel's prologue ran: its results lie in the root frame */
     uint32_t guarded_mask;
     uint32_t carry;  /* condition code of add.cc and the like, a bit a lane */
     int32_t ticks;   /* backward branches until sg_tick */

@@ -2,7 +2,7 @@
  * and a step: neighbours in a row (step: the element), one element for all (step 0), and the
  * rows of a tile 16 wide. Runs are checked at their ends and moved as a whole; what is no
  * run is scattered and goes lane by lane. */
-#include "lanes.h"
+#include "addresses.h"
 
 enum { HALF = LANES / 2 };
 
@@ -13,27 +13,7 @@ typedef struct {
     unsigned char *lane[LANES]; /* scattered: where the lanes in the mask are */
 } shape;
 
-static inline int first_lane(uint32_t mask) { return __builtin_ctz(mask); }
-
 /* ---- addresses ---- */
-
-/* Effective addresses of all lanes; those of lanes that are not active may be anything. */
-static inline void addresses(sg_warp *warp, const sg_insn *insn, uint64_t *ea) {
-    uint64_t offset = (uint64_t)insn->immediate;
-    if (insn->mode == ADDRESS_WIDE) {
-        const uint64_t *base = SOURCE(uint64_t, 4);
-        EACH_LANE ea[i] = base[i] + offset;
-    } else {
-        const uint32_t *base = SOURCE(uint32_t, 4);
-        EACH_LANE ea[i] = (uint32_t)(base[i] + (uint32_t)offset);
-    }
-}
-
-/* An address that is the same for all lanes by construction. */
-static inline bool is_uniform(const sg_insn *insn) { return insn->mode >= ADDRESS_ABSOLUTE; }
-static inline uint64_t uniform_address(const sg_warp *warp, const sg_insn *insn) {
-    return (uint64_t)insn->immediate + (insn->mode == ADDRESS_FRAME ? warp->frame->local_base : 0);
-}
 
 /* Two addresses that stand for all: of lane 0 and lane 16. */
 typedef struct {
@@ -132,12 +112,7 @@ static inline bool reach_buffer(sg_warp *warp, const sg_insn *insn, unsigned siz
 static inline bool reach_local(sg_warp *warp, const sg_insn *insn, unsigned size, shape *found) {
     const sg_grid *grid = warp->block->grid;
     uint64_t ea[LANES] __attribute__((aligned(64))), stride = grid->local_stride;
-    if (is_uniform(insn)) {
-        uint64_t address = uniform_address(warp, insn);
-        EACH_LANE ea[i] = address;
-    } else {
-        addresses(warp, insn, ea);
-    }
+    all_addresses(warp, insn, ea);
     if (!within(warp, ea, grid->local_limit, size))
         return fault_outside(warp, insn, ea, grid->local_limit, size);
     found->run = false;
@@ -171,26 +146,27 @@ static bool reach_each(sg_warp *warp, const sg_insn *insn, const uint64_t *ea, u
     return true;
 }
 
-static inline bool all_within(const sg_warp *warp, const sg_cached_range *cached, const uint64_t *ea, unsigned size,
-                              bool store) {
-    uint64_t low = cached->range.first, last = cached->range.last - size, chunk = cached->chunk;
-    uint64_t bad = cached->range.last - low < size;
-    EACH_LANE {
-        uint64_t outside = (ea[i] < low) | (ea[i] > last) | ((ea[i] & (size - 1)) != 0);
-        bad |= (outside | (store & (ea[i] >> CHUNK_SHIFT != chunk))) & warp->lanes[i];
-    }
-    return !bad;
+/* Neighbours, or one element for all, seen from their indices alone. False: look closer. */
+static inline bool reach_indexed(sg_warp *warp, const sg_insn *insn, unsigned size, bool store, shape *found) {
+    run r;
+    if (insn->mode < ADDRESS_INDEX_S32 || warp->mask != (uint32_t)FULL_MASK ||
+        !indexed_run(warp, insn, &r.first[0], &r.step) || (r.step != 0 && r.step != size))
+        return false;
+    const sg_cached_range *cached = cached_range(warp, insn);
+    r.first[1] = r.first[0] + r.step * HALF;
+    if (!run_within(&r, cached->range.first, cached->range.last, size))
+        return false;
+    uint64_t end = r.first[0] + r.step * (LANES - 1);
+    if (store && (cached->chunk != r.first[0] >> CHUNK_SHIFT || cached->chunk != end >> CHUNK_SHIFT))
+        return false;
+    take_run(&r, (uintptr_t)cached->range.host - cached->range.first, found);
+    return true;
 }
 
-static inline bool reach_global(sg_warp *warp, const sg_insn *insn, unsigned size, bool store, shape *found) {
+static bool reach_any(sg_warp *warp, const sg_insn *insn, unsigned size, bool store, shape *found) {
     uint64_t ea[LANES] __attribute__((aligned(64)));
-    if (is_uniform(insn)) {
-        uint64_t address = uniform_address(warp, insn);
-        EACH_LANE ea[i] = address;
-    } else {
-        addresses(warp, insn, ea);
-    }
-    sg_cached_range *cached = &warp->worker->ranges[(size_t)((uintptr_t)insn / sizeof *insn) % RANGES];
+    all_addresses(warp, insn, ea);
+    sg_cached_range *cached = cached_range(warp, insn);
     uint64_t any = ea[first_lane(warp->mask)];
     if (any < cached->range.first || any >= cached->range.last) {
         if (any < SG_CODE_WINDOW + SG_WINDOW_BYTES || !(cached = sg_find_range(warp, insn, any)))
@@ -206,6 +182,10 @@ static inline bool reach_global(sg_warp *warp, const sg_insn *insn, unsigned siz
         return reach_each(warp, insn, ea, size, store, found);
     scatter(ea, origin, found);
     return true;
+}
+
+static inline bool reach_global(sg_warp *warp, const sg_insn *insn, unsigned size, bool store, shape *found) {
+    return reach_indexed(warp, insn, size, store, found) || reach_any(warp, insn, size, store, found);
 }
 
 static inline bool reach(sg_warp *warp, const sg_insn *insn, unsigned size, bool store, shape *found) {

@@ -16,6 +16,14 @@ typedef struct sg_register {
     uint32_t slot; /* lowering: offset in the frame, 0 when not yet placed */
     struct sg_register *parts; /* `.reg .v4 .f32 %v`: its components, else NULL */
     unsigned part_count;
+    /* code/invariants.h: */
+    uint32_t definitions; /* instructions that may write it */
+    uint32_t defined_at;  /* index of the last of them */
+    uint32_t uses;        /* mentions as a source, once addresses are folded */
+    bool invariant;       /* written once, with the same values in every block of a launch */
+    bool uniform;         /* written once, with one value for all threads of a block */
+    bool folded;          /* an access looked through its computation */
+    bool kept;            /* written in the prologue, read behind it: it keeps its column */
 } sg_register;
 
 /* `.global .u64 p = generic(table)+4;`: eight bytes at `offset` hold an address; or one byte
@@ -76,6 +84,10 @@ struct sg_operand {
     uint64_t integer;
     const char *name;
     sg_variable_ir *variable; /* what `name` is, where the parser or the verifier found it */
+    /* [base + scale * index + integer], made by code/addressing.c */
+    sg_register *index;
+    uint32_t scale;
+    sg_word index_type; /* W_s32, W_u32, W_b64 */
     sg_operand *items;
     size_t item_count;
 };
@@ -94,6 +106,7 @@ typedef struct {
     const char *form;    /* "add.s32", for messages */
     sg_operand *operands;
     size_t operand_count;
+    bool dropped; /* nobody reads its result any more */
 } sg_instruction;
 
 /* A label, a jump table or a prototype: they share one name space in a function. */
