@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from aliquot.softgpu.creating import create
@@ -83,9 +84,13 @@ def _ratios(bench: Bench) -> list[bool]:
     lines = bench.lines("softgpu_kernels", bench.ptx, _NUMBA, cpus=[min(os.sched_getaffinity(0))])
     measured = {name: float(value) for name, value in (line.split("\t") for line in lines)}
     return [
-        _row(name, measured.get(name, math.nan), "of plain C", f"≥{goal:g}", lambda value, goal=goal: value >= goal)  # type: ignore[misc]
+        _row(name, measured.get(name, math.nan), "of plain C", f"≥{goal:g}", partial(_at_least, goal))
         for name, goal in _RATIOS.items()
     ]
+
+
+def _at_least(goal: float, value: float) -> bool:
+    return value >= goal
 
 
 def _threads(bench: Bench) -> bool:
@@ -93,11 +98,14 @@ def _threads(bench: Bench) -> bool:
     cpus = sorted(os.sched_getaffinity(0))[:2]
     speedups = []
     for _ in range(_PAIRS if len(cpus) == 2 else 0):
-        one, two = (bench.lines("softgpu_kernels", bench.ptx, _NUMBA, "threads", cpus=part) for part in (cpus[:1], cpus))
+        one, two = (
+            bench.lines("softgpu_kernels", bench.ptx, _NUMBA, "threads", cpus=part)
+            for part in (cpus[:1], cpus)
+        )
         if one and two:
             speedups.append(float(one[0].split("\t")[1]) / float(two[0].split("\t")[1]))
     measured = statistics.median(speedups) if speedups else math.nan
-    return _row("two threads, matmul", measured, "of one", "≥1.7", lambda value: value >= 1.7)
+    return _row("two threads, matmul", measured, "of one", "≥1.7", partial(_at_least, 1.7))
 
 
 def _costs(bench: Bench) -> list[bool]:
@@ -115,7 +123,9 @@ def _costs(bench: Bench) -> list[bool]:
 
 
 def _hundred_instructions() -> str:
-    steps = "".join(f"fma.rn.f32 %f{i % 8}, %f{(i + 1) % 8}, %f{(i + 2) % 8}, %f{i % 8};\n" for i in range(97))
+    steps = "".join(
+        f"fma.rn.f32 %f{i % 8}, %f{(i + 1) % 8}, %f{(i + 2) % 8}, %f{i % 8};\n" for i in range(97)
+    )
     return (
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out)\n{\n"
         f".reg .f32 %f<8>; .reg .b64 %d<2>;\n"

@@ -61,6 +61,7 @@ static sg_barrier *arrive(sg_warp *warp, const sg_insn *insn, uint32_t *number) 
     if (!barrier->arrived)
         barrier->votes[0] = 1, barrier->votes[1] = barrier->votes[2] = 0;
     warp->block->awaited |= 1u << *number;
+    warp->block->used |= 1u << *number;
     uint32_t count = insn->flags & 2 ? first_of(warp, insn, 1) : 0;
     if (count)
         barrier->expected = count;

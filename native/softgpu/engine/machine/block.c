@@ -32,12 +32,8 @@ static void start_warp(sg_warp *warp) {
     warp->cluster_arrived = 0;
     warp->turn = 0;
     warp->ticks = SG_TICK_BRANCHES;
-    warp->root.parent = NULL;
-    warp->root.call = NULL;
-    warp->root.code = grid->kernel->code;
+    warp->root.code = grid->kernel->code; /* the rest of it is 0 and stays so */
     warp->root.lanes = lanes;
-    warp->root.depth = 0;
-    warp->root.local_base = 0;
     sg_enter_frame(warp, &warp->root);
     const sg_code *code = grid->kernel->code;
     warp->pc = grid->kernel->module->insns + (warp->prepared ? code->body : code->first);
@@ -47,18 +43,27 @@ static void start_warp(sg_warp *warp) {
     warp->prepared = true;
 }
 
-void sg_start_block(sg_block *block, uint64_t number) {
+/* Divisions only where the grid has the dimension: a block may be shorter than they are. */
+static void place_in_grid(sg_block *block, uint64_t number) {
     const uint32_t *size = block->grid->launch->grid;
-    block->index[0] = (uint32_t)(number % size[0]);
-    block->index[1] = (uint32_t)(number / size[0] % size[1]);
-    block->index[2] = (uint32_t)(number / size[0] / size[1]);
+    for (int i = 0; i < 3; i++) {
+        bool whole = number < size[i];
+        block->index[i] = (uint32_t)(whole ? number : number % size[i]);
+        number = whole ? 0 : number / size[i];
+    }
+}
+
+void sg_start_block(sg_block *block, uint64_t number) {
+    place_in_grid(block, number);
     block->living = block->grid->threads_per_block;
     block->at_grid = 0;
     block->counted = false;
     block->finished = false;
     block->awaited = 0;
     block->cluster_arrived = 0;
-    memset(block->barriers, 0, sizeof block->barriers);
+    if (block->used)
+        memset(block->barriers, 0, sizeof block->barriers);
+    block->used = 0;
     for (uint32_t w = 0; w < block->warp_count; w++)
         start_warp(&block->warps[w]);
 }

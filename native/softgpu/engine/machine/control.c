@@ -201,17 +201,26 @@ HANDLER_FOR(call_builtin) {
     sg_run_builtin(warp, insn, insn->variant, &warp->block->grid->kernel->module->calls[insn->immediate]);
 }
 
+/* The running lanes are done; where they were the last ones, so is the warp. */
+static void finish(sg_warp *warp) {
+    sg_finish_lanes(warp, warp->mask);
+    if (warp->fragment_count) {
+        sg_next(warp);
+    } else {
+        warp->mask = 0;
+        warp->stop = warp->finished = true;
+    }
+}
+
 HANDLER_FOR(exit) {
     (void)insn;
-    sg_finish_lanes(warp, warp->mask);
-    sg_next(warp);
+    finish(warp);
 }
 
 HANDLER_FOR(ret) {
     sg_frame *frame = warp->frame;
     if (!frame->parent) {
-        sg_finish_lanes(warp, warp->mask);
-        sg_next(warp);
+        finish(warp);
         return;
     }
     (void)insn;

@@ -100,7 +100,10 @@ static inline uint32_t sg_gather_bits(const uint32_t *lanes);
 #include <immintrin.h>
 static inline uint32_t sg_gather_bits(const uint32_t *lanes) {
     uint32_t bits = 0;
-#if defined(__AVX__)
+#if defined(__AVX512DQ__)
+    for (int i = 0; i < 2; i++)
+        bits |= (uint32_t)_mm512_movepi32_mask(_mm512_load_si512(lanes + 16 * i)) << (16 * i);
+#elif defined(__AVX__)
     for (int i = 0; i < 4; i++)
         bits |= (uint32_t)_mm256_movemask_ps(_mm256_load_ps((const float *)lanes + 8 * i)) << (8 * i);
 #else

@@ -71,6 +71,7 @@ struct sg_warp {
     int32_t ticks;   /* backward branches until sg_tick */
     uint32_t turn;   /* ticks the running fragment has had */
     uint32_t looks;  /* ticks of this warp, ever */
+    uint32_t spread; /* the mask that `active` and `lanes` are of: that of the last instruction that ran */
     uint64_t active; /* lanes in `mask` */
     uint64_t instructions;
     sg_frame *frame;
@@ -106,6 +107,7 @@ struct sg_block {
     sg_barrier barriers[BARRIERS];
     uint32_t cluster_arrived; /* threads, at barrier.cluster */
     uint32_t awaited; /* a bit for each barrier that someone arrived at */
+    uint32_t used;    /* a bit for each barrier that was ever arrived at in this block */
     bool finished;
 };
 

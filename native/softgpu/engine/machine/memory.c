@@ -146,24 +146,23 @@ static bool reach_each(sg_warp *warp, const sg_insn *insn, const uint64_t *ea, u
     return true;
 }
 
-/* Neighbours, or one element for all, seen from their indices alone. False: look closer. */
-static inline bool reach_indexed(sg_warp *warp, const sg_insn *insn, unsigned size, bool store, shape *found) {
-    run r;
-    if (insn->mode < ADDRESS_INDEX_S32 || warp->mask != (uint32_t)FULL_MASK ||
-        !indexed_run(warp, insn, &r.first[0], &r.step) || (r.step != 0 && r.step != size))
-        return false;
+/* Neighbours, seen from their indices alone: where lane 0's is; NULL: look closer. */
+static inline unsigned char *reach_row(sg_warp *warp, const sg_insn *insn, unsigned size, bool store) {
+    uint64_t first, step;
+    if (insn->mode < ADDRESS_INDEX_S32 || warp->mask != (uint32_t)FULL_MASK || !indexed_run(warp, insn, &first, &step) ||
+        step != size)
+        return NULL;
     const sg_cached_range *cached = cached_range(warp, insn);
-    r.first[1] = r.first[0] + r.step * HALF;
-    if (!run_within(&r, cached->range.first, cached->range.last, size))
-        return false;
-    uint64_t end = r.first[0] + r.step * (LANES - 1);
-    if (store && (cached->chunk != r.first[0] >> CHUNK_SHIFT || cached->chunk != end >> CHUNK_SHIFT))
-        return false;
-    take_run(&r, (uintptr_t)cached->range.host - cached->range.first, found);
-    return true;
+    uint64_t length = (uint64_t)size * LANES, offset = first - cached->range.first;
+    uint64_t bytes = cached->range.last - cached->range.first;
+    if (offset >= bytes || bytes - offset < length || (first & (size - 1)))
+        return NULL;
+    if (store && (cached->chunk != first >> CHUNK_SHIFT || cached->chunk != (first + length - 1) >> CHUNK_SHIFT))
+        return NULL;
+    return cached->range.host + offset;
 }
 
-static bool reach_any(sg_warp *warp, const sg_insn *insn, unsigned size, bool store, shape *found) {
+static bool reach_global(sg_warp *warp, const sg_insn *insn, unsigned size, bool store, shape *found) {
     uint64_t ea[LANES] __attribute__((aligned(64)));
     all_addresses(warp, insn, ea);
     sg_cached_range *cached = cached_range(warp, insn);
@@ -182,10 +181,6 @@ static bool reach_any(sg_warp *warp, const sg_insn *insn, unsigned size, bool st
         return reach_each(warp, insn, ea, size, store, found);
     scatter(ea, origin, found);
     return true;
-}
-
-static inline bool reach_global(sg_warp *warp, const sg_insn *insn, unsigned size, bool store, shape *found) {
-    return reach_indexed(warp, insn, size, store, found) || reach_any(warp, insn, size, store, found);
 }
 
 static inline bool reach(sg_warp *warp, const sg_insn *insn, unsigned size, bool store, shape *found) {
@@ -246,6 +241,12 @@ static inline bool reach(sg_warp *warp, const sg_insn *insn, unsigned size, bool
         }                                                                 \
     }                                                                     \
     HANDLER_FOR(name) {                                                   \
+        const M *row = (const M *)reach_row(warp, insn, (unsigned)sizeof(M), false); \
+        if (row && insn->count == 1) {                                    \
+            S *d = DESTINATION(S, 0);                                     \
+            EACH_LANE d[i] = (S)(E)row[i];                                \
+            return;                                                       \
+        }                                                                 \
         shape from;                                                       \
         if (!reach(warp, insn, (unsigned)sizeof(M) * insn->count, false, &from)) \
             return;                                                       \
@@ -294,6 +295,12 @@ LOAD(ld_64, uint64_t, uint64_t, uint64_t)
         }                                                                 \
     }                                                                     \
     HANDLER_FOR(name) {                                                   \
+        M *row = (M *)reach_row(warp, insn, (unsigned)sizeof(M), true);   \
+        if (row && insn->count == 1) {                                    \
+            const S *s = SOURCE(S, 0);                                    \
+            EACH_LANE row[i] = (M)s[i];                                   \
+            return;                                                       \
+        }                                                                 \
         shape to;                                                         \
         if (!reach(warp, insn, (unsigned)sizeof(M) * insn->count, true, &to)) \
             return;                                                       \

@@ -55,7 +55,10 @@ static uint32_t lane_mask(int special, uint32_t lane) {
 
 HANDLER_FOR(special) {
     int special = (int)insn->immediate;
-    if (special <= SPECIAL_tid_z) {
+    if (special >= SPECIAL_ctaid_x && special <= SPECIAL_ctaid_z) { /* the only ones that most blocks read */
+        uint32_t index = warp->block->index[special - SPECIAL_ctaid_x];
+        FILL(uint32_t, 0, EACH_LANE out[i] = index);
+    } else if (special <= SPECIAL_tid_z) {
         const uint32_t *tid = warp->tid[special - SPECIAL_tid_x];
         FILL(uint32_t, 0, EACH_LANE out[i] = tid[i]);
     } else if (special == SPECIAL_laneid) {

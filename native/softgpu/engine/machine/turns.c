@@ -11,12 +11,16 @@ enum { TICKS_PER_LOOK = 16 };
  * turn: a lane that spins for a lock must not starve the one that holds it. */
 enum { TICKS_PER_TURN = 64 };
 
+/* A warp mostly comes back to the mask it had: `spread` says of which `lanes` and `active` are. */
 void sg_set_mask(sg_warp *warp, uint32_t mask) {
     warp->mask = mask;
     warp->full = (mask | warp->dead) == (uint32_t)FULL_MASK;
+    if (warp->spread == mask)
+        return;
+    warp->spread = mask;
     warp->active = (uint64_t)__builtin_popcount(mask);
     for (int i = 0; i < LANES; i++)
-        warp->lanes[i] = mask & 1u << i ? ~0u : 0;
+        warp->lanes[i] = 0u - (mask >> i & 1);
 }
 
 void sg_enter_frame(sg_warp *warp, sg_frame *frame) {
@@ -189,17 +193,21 @@ bool sg_meet(sg_warp *warp, const sg_insn *insn, uint32_t members) {
 
 void sg_finish_lanes(sg_warp *warp, uint32_t lanes) {
     warp->dead |= lanes;
-    warp->block->cluster_arrived -= (uint32_t)__builtin_popcount(warp->cluster_arrived & lanes);
-    warp->cluster_arrived &= ~lanes;
-    warp->block->living -= (uint32_t)__builtin_popcount(lanes);
-    for (sg_frame *frame = warp->frame; frame;) {
+    if (warp->cluster_arrived) {
+        warp->block->cluster_arrived -= (uint32_t)__builtin_popcount(warp->cluster_arrived & lanes);
+        warp->cluster_arrived &= ~lanes;
+    }
+    warp->block->living -= lanes == warp->spread ? (uint32_t)warp->active : (uint32_t)__builtin_popcount(lanes);
+    warp->root.lanes &= ~lanes;
+    for (sg_frame *frame = warp->frame; frame != &warp->root;) {
         sg_frame *parent = frame->parent;
         frame->lanes &= ~lanes;
-        if (!frame->lanes && parent)
+        if (!frame->lanes)
             sg_give_frame(warp->worker, frame);
         frame = parent;
     }
-    sg_recheck_barriers(warp->block);
+    if (warp->block->awaited)
+        sg_recheck_barriers(warp->block);
     sg_recheck_cluster(warp->block);
 }
 
