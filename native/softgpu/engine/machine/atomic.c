@@ -68,13 +68,14 @@ static inline bool reach_all(sg_warp *warp, const sg_insn *insn, const uint64_t 
         bool reached = reach_all(warp, insn, ea, size, &origin);          \
         for (uint32_t left = warp->mask; left; left &= left - 1) {        \
             int i = first_lane(left);                                     \
-            T *place = (T *)(origin + ea[i]);                             \
+            uint64_t address = ea[i];                                     \
+            T *place = (T *)(origin + address);                           \
             if (!reached)                                                 \
-                place = (T *)(void *)sg_reach_lane(warp, insn, (unsigned)i, insn->space, ea[i], size, true); \
+                place = (T *)(void *)sg_reach_lane(warp, insn, (unsigned)i, insn->space, address, size, true); \
             if (!place)                                                   \
                 return;                                                   \
             T b = (T)b_[i], c = (T)c_[i], old;                            \
-            (void)c;                                                      \
+            (void)c, (void)address;                                       \
             change;                                                       \
             if (insn->flags & 2)                                          \
                 DESTINATION(C, 0)[i] = old;                               \
