@@ -134,7 +134,10 @@ SG_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t handle, nvml
         return result;
     for (unsigned i = 0; i < *count && now > last_seen; i++)
         samples[i] = (nvmlProcessUtilizationSample_t){
-            .pid = (unsigned)processes[i].pid, .timeStamp = now, .smUtil = percent(&processes[i])};
+            .pid = (unsigned)processes[i].pid,
+            .timeStamp = now,
+            .smUtil = percent(&processes[i]),
+            .memUtil = percent(&processes[i])};
     free(processes);
     if (*count == 0 || now <= last_seen) {
         *count = 0;
@@ -161,7 +164,10 @@ SG_EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t handle
         info->processSamplesCount = 0;
     for (unsigned i = 0; i < info->processSamplesCount; i++)
         info->procUtilArray[i] = (nvmlProcessUtilizationInfo_v1_t){
-            .pid = (unsigned)processes[i].pid, .timeStamp = now, .smUtil = percent(&processes[i])};
+            .pid = (unsigned)processes[i].pid,
+            .timeStamp = now,
+            .smUtil = percent(&processes[i]),
+            .memUtil = percent(&processes[i])};
     free(processes);
     return info->processSamplesCount == 0 ? NVML_ERROR_NOT_FOUND : NVML_SUCCESS;
 }
