@@ -95,12 +95,12 @@ void sg_chunks_give(sg_device *device, const uint32_t *chunks, size_t count) {
 }
 
 uint64_t sg_used_bytes(sg_device *device) {
-    bool dead[SG_MAXIMUM_PROCESSES];
+    sg_dead dead;
     uint64_t used = 0;
-    sg_find_dead(device, dead);
+    sg_find_dead(device, &dead);
     for (uint32_t i = 0; i < device->chunk_count; i++) {
         uint16_t owner = atomic_load_explicit(&device->state->owners[i], memory_order_relaxed);
-        used += owner != 0 && (owner > SG_MAXIMUM_PROCESSES || !dead[owner - 1]);
+        used += owner != 0 && sg_owner_lives(owner, &dead);
     }
     return used * SG_CHUNK_BYTES;
 }

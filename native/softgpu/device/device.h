@@ -28,6 +28,7 @@
 #define SG_CHUNK_BYTES ((uint64_t)1 << SG_CHUNK_SHIFT)
 #define SG_MAXIMUM_DEVICES 64
 #define SG_MAXIMUM_PROCESSES 256
+#define SG_MAXIMUM_SHARES 1024
 #define SG_NO_SLOT (-1)
 
 /* How long to wait for what others hold. Who only looks gives up soon and says what can be seen anyway;
@@ -94,6 +95,8 @@ typedef struct {
     uint32_t chunk_count; /* from the facts: the number in the shared file is not to be trusted */
     int slot; /* ours, or SG_NO_SLOT */
     pthread_mutex_t files, metadata;
+    pthread_mutex_t sharing; /* of `joined` */
+    uint16_t joined[SG_MAXIMUM_SHARES]; /* how often this process holds each share */
     pthread_mutex_t turn; /* the threads of this process, one after another */
     uint64_t turn_began_ns; /* under `turn`, as the two below */
     bool turn_is_ours; /* false: we run beside whoever holds the device */
@@ -158,6 +161,20 @@ void sg_chunks_give(sg_device *device, const uint32_t *chunks, size_t count);
 /* Make sure that a chunk has blocks on disk, so that a store to it cannot raise SIGBUS. -ENOMEM on a
  * full disk. */
 int sg_chunk_commit(sg_device *device, uint32_t chunk);
+
+/* ---- memory that several processes hold (shares.c) ---- */
+
+/* Chunks of ours become a share, which we hold. -ENOMEM: as many shares as there can be. */
+int sg_share_make(sg_device *device, const uint32_t *chunks, size_t count, unsigned *share, uint64_t *secret);
+/* Hold a share; its chunks, ascending, are malloc'd. -ENOENT: no such share, or none any more. `secret` NULL:
+ * whichever it is (the caller has a descriptor of it, which keeps it as it is). */
+int sg_share_join(sg_device *device, unsigned share, const uint64_t *secret, uint32_t **chunks, size_t *count);
+/* Hold it no more. The last to leave gives its chunks back. Waits for nobody. */
+void sg_share_leave(sg_device *device, unsigned share);
+/* A descriptor that holds the share by itself, wherever it is sent. */
+int sg_share_descriptor(sg_device *device, unsigned share);
+/* Which share of this device a descriptor is of; -ENOENT none. */
+int sg_share_of_descriptor(sg_device *device, int descriptor);
 
 /* Bytes that contexts and allocations may use at all, and what all living processes hold of them. */
 uint64_t sg_capacity_bytes(const sg_facts *facts);

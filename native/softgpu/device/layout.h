@@ -11,7 +11,7 @@
 #include "device.h"
 
 #define SG_STATE_MAGIC UINT64_C(0x3145544154535153) /* "SQSTATE1" */
-#define SG_STATE_VERSION 2
+#define SG_STATE_VERSION 3
 #define SG_BUCKETS 16 /* of the recent past ... */
 #define SG_BUCKET_NS UINT64_C(100000000) /* ... 100 ms each */
 
@@ -42,6 +42,16 @@ typedef struct {
     _Atomic uint32_t kind;
 } sg_incident_place;
 
+/* Chunks that more than one process may hold: see shares.c. */
+typedef struct {
+    _Atomic uint32_t used;
+    _Atomic uint32_t creator; /* slot + 1: pays as long as it holds the share */
+    _Atomic uint64_t secret;  /* tells a share from a later one with the same number */
+    _Atomic uint64_t holders[SG_MAXIMUM_PROCESSES / 64]; /* a bit for each slot */
+} sg_share;
+
+enum { SG_SHARE_OWNER = 0x1000 }; /* the owner word of a chunk of share 0 */
+
 struct sg_state {
     _Atomic uint64_t magic; /* written last */
     uint32_t version;
@@ -55,19 +65,21 @@ struct sg_state {
     _Atomic uint64_t incident_count;
     sg_incident_place incidents[SG_INCIDENTS];
     sg_slot slots[SG_MAXIMUM_PROCESSES];
-    _Atomic uint16_t owners[]; /* per chunk: slot + 1, 0 free */
+    sg_share shares[SG_MAXIMUM_SHARES];
+    _Atomic uint16_t owners[]; /* per chunk: slot + 1, or SG_SHARE_OWNER + share; 0 free */
 };
 
 /* Bytes locked, far behind the file's content. All are OFD locks: they go with the open file, so a
  * kill frees them, they work across pid namespaces, and closing another descriptor of the same file
  * in the same process (the NVML library does) leaves them alone, unlike POSIX locks. */
-enum { SG_LOCK_METADATA = 0, SG_LOCK_QUEUE = 1, SG_LOCK_RUN = 2, SG_LOCK_SLOTS = 64 };
+enum { SG_LOCK_METADATA = 0, SG_LOCK_QUEUE = 1, SG_LOCK_RUN = 2, SG_LOCK_SLOTS = 64, SG_LOCK_SHARES = 1024 };
 
 /* -ETIMEDOUT after `patience_ns`. Never waits in the kernel: see locks.c. */
 int sg_lock_take(int file, int which, uint64_t patience_ns);
 void sg_lock_drop(int file, int which);
 int sg_lock_try(int file, int which);
 bool sg_lock_held_elsewhere(int file, int which);
+off_t sg_lock_offset(int which);
 
 /* Between these, nobody else changes slots or owners. Also excludes the threads of this process. */
 int sg_metadata_lock(sg_device *device, uint64_t patience_ns);
@@ -76,9 +88,21 @@ void sg_metadata_unlock(sg_device *device);
 bool sg_slot_alive(const sg_device *device, int slot);
 /* Under the metadata lock: give back what dead processes held. */
 void sg_repair(sg_device *device);
-/* Without the lock: repair if there is anything dead. `dead` says for each slot whether its process is
- * dead and could not be cleared away, because somebody sits on the lock. */
-void sg_find_dead(sg_device *device, bool *dead);
+/* What nobody alive holds. */
+typedef struct {
+    bool slots[SG_MAXIMUM_PROCESSES];
+    bool shares[SG_MAXIMUM_SHARES];
+} sg_dead;
+/* Without the lock: repair if there is anything dead. `dead` says what could not be cleared away, because
+ * somebody sits on the lock. */
+void sg_find_dead(sg_device *device, sg_dead *dead);
+/* Marks the shares that nobody holds, the dead of `dead->slots` left out; whether there is one. */
+bool sg_shares_find_dead(sg_device *device, sg_dead *dead);
+/* Under the metadata lock: dead holders hold no more. */
+void sg_shares_drop_holders(sg_device *device, const sg_dead *dead);
+/* Does the owner word name somebody alive? And whose memory is it: a slot, or -1 (in the mail). */
+bool sg_owner_lives(uint16_t owner, const sg_dead *dead);
+int sg_owner_slot(sg_device *device, uint16_t owner, const sg_dead *dead);
 
 /* The pid of a slot's process in our pid namespace; 0 where we cannot see it. */
 int32_t sg_slot_pid(const sg_device *device, int slot);

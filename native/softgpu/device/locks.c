@@ -12,6 +12,10 @@
 
 enum { FIRST_SLEEP_NS = 20000, LONGEST_SLEEP_NS = 5000000 };
 
+off_t sg_lock_offset(int which) {
+    return LOCK_BASE + which;
+}
+
 static struct flock region(int which, short type) {
     return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_BASE + which, .l_len = 1};
 }
@@ -95,5 +99,6 @@ void sg_metadata_unlock(sg_device *device) {
 void sg_mutexes_reset(sg_device *device) {
     pthread_mutex_init(&device->files, NULL);
     pthread_mutex_init(&device->metadata, NULL);
+    pthread_mutex_init(&device->sharing, NULL);
     pthread_mutex_init(&device->turn, NULL);
 }

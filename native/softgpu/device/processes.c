@@ -17,13 +17,13 @@ bool sg_slot_alive(const sg_device *device, int slot) {
     return slot == device->slot || sg_lock_held_elsewhere(device->state_file.number, SG_LOCK_SLOTS + slot);
 }
 
-static void free_chunks_of(sg_device *device, const bool *dead_owner) {
+static void free_chunks_of(sg_device *device, const sg_dead *dead) {
     sg_state *state = device->state;
     for (uint32_t i = 0; i < device->chunk_count;) {
         uint32_t run = 0;
         while (i + run < device->chunk_count) {
             uint16_t owner = atomic_load_explicit(&state->owners[i + run], memory_order_relaxed);
-            if (owner == 0 || (owner <= SG_MAXIMUM_PROCESSES && !dead_owner[owner - 1]))
+            if (owner == 0 || sg_owner_lives(owner, dead))
                 break;
             run++;
         }
@@ -38,38 +38,44 @@ static void free_chunks_of(sg_device *device, const bool *dead_owner) {
     }
 }
 
-/* Which slots are in use by nobody alive; whether there is one. Asked through a descriptor that the program
- * replaced meanwhile, everybody would seem dead: nobody is, then. */
-static bool probe(sg_device *device, bool *dead) {
+/* Which slots are in use by nobody alive, and which shares held by nobody; whether there is one. Asked
+ * through a descriptor that the program replaced meanwhile, everybody would seem dead: nobody is, then. */
+static bool probe(sg_device *device, sg_dead *dead) {
     bool any = false;
     int file = sg_state_file(device);
     for (int i = 0; i < SG_MAXIMUM_PROCESSES; i++) {
-        dead[i] = atomic_load(&device->state->slots[i].used) != SG_SLOT_FREE && !sg_slot_alive(device, i);
-        any = any || dead[i];
+        dead->slots[i] = atomic_load(&device->state->slots[i].used) != SG_SLOT_FREE && !sg_slot_alive(device, i);
+        any = any || dead->slots[i];
     }
+    any = sg_shares_find_dead(device, dead) || any;
     if (file >= 0 && sg_state_file(device) == file)
         return any;
-    memset(dead, 0, SG_MAXIMUM_PROCESSES * sizeof *dead);
+    memset(dead, 0, sizeof *dead);
     return false;
 }
 
-/* An unused slot counts as dead as well: a process killed while it left may still own chunks. */
+/* An unused slot counts as dead as well: a process killed while it left may still own chunks. Chunks go
+ * before the share that they are of, so that a kill in between leaves them to the next. */
 void sg_repair(sg_device *device) {
-    bool dead[SG_MAXIMUM_PROCESSES];
-    probe(device, dead);
+    sg_dead dead;
+    probe(device, &dead);
     for (int i = 0; i < SG_MAXIMUM_PROCESSES; i++)
-        dead[i] = dead[i] || atomic_load(&device->state->slots[i].used) == SG_SLOT_FREE;
-    free_chunks_of(device, dead);
+        dead.slots[i] = dead.slots[i] || atomic_load(&device->state->slots[i].used) == SG_SLOT_FREE;
+    sg_shares_drop_holders(device, &dead);
+    free_chunks_of(device, &dead);
+    for (int i = 0; i < SG_MAXIMUM_SHARES; i++)
+        if (dead.shares[i])
+            atomic_store(&device->state->shares[i].used, 0);
     for (int i = 0; i < SG_MAXIMUM_PROCESSES; i++)
-        if (dead[i])
+        if (dead.slots[i])
             atomic_store(&device->state->slots[i].used, SG_SLOT_FREE);
 }
 
-void sg_find_dead(sg_device *device, bool *dead) {
+void sg_find_dead(sg_device *device, sg_dead *dead) {
     if (probe(device, dead) && sg_metadata_lock(device, SG_READER_PATIENCE_NS) == 0) {
         sg_repair(device);
         sg_metadata_unlock(device);
-        memset(dead, 0, SG_MAXIMUM_PROCESSES * sizeof *dead);
+        (void)probe(device, dead); /* an unused share is dead still: its chunks are nobody's */
     }
 }
 
@@ -250,16 +256,17 @@ static void describe(sg_device *device, int index, sg_process *process) {
 
 int sg_processes(sg_device *device, sg_process *processes, int capacity) {
     uint64_t used[SG_MAXIMUM_PROCESSES] = {0};
-    bool dead[SG_MAXIMUM_PROCESSES];
+    sg_dead dead;
     int count = 0;
-    sg_find_dead(device, dead);
+    sg_find_dead(device, &dead);
     for (uint32_t i = 0; i < device->chunk_count; i++) {
         uint16_t owner = atomic_load_explicit(&device->state->owners[i], memory_order_relaxed);
-        if (owner != 0 && owner <= SG_MAXIMUM_PROCESSES)
-            used[owner - 1] += SG_CHUNK_BYTES;
+        int slot = owner == 0 ? -1 : sg_owner_slot(device, owner, &dead);
+        if (slot >= 0)
+            used[slot] += SG_CHUNK_BYTES;
     }
     for (int i = 0; i < SG_MAXIMUM_PROCESSES && count < capacity; i++) {
-        if (atomic_load(&device->state->slots[i].used) == SG_SLOT_FREE || dead[i])
+        if (atomic_load(&device->state->slots[i].used) == SG_SLOT_FREE || dead.slots[i])
             continue;
         describe(device, i, &processes[count]);
         processes[count].used_bytes = used[i];

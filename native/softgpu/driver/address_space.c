@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver.h"
+#include "memory.h"
 
 /* Up to this size, allocations share chunks; above, each has its own. */
 #define SMALL_BYTES ((size_t)1 << 20)
@@ -88,16 +88,17 @@ static CUresult place(CUcontext context, sg_allocation *made) {
         return carve(context, made);
     CUresult result = sg_span_make(context->gpu, made->size, made->kind == SG_MEMORY_MANAGED, &made->span);
     if (result == CUDA_SUCCESS)
-        made->address = sg_span_address(made->span);
+        made->address = sg_span_view(made->span)->address;
     return result;
 }
 
 CUresult sg_memory_allocate(CUcontext context, size_t size, sg_memory_kind kind, sg_allocation *made) {
-    *made = (sg_allocation){.size = size, .kind = kind, .context = context};
+    *made = (sg_allocation){.size = size, .kind = kind, .context = context, .gpu = context->gpu};
     pthread_rwlock_wrlock(&lock);
     CUresult result = make_room() ? place(context, made) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS) {
-        made->host = sg_span_host(made->span) + (made->address - sg_span_address(made->span));
+        made->view = sg_span_view(made->span);
+        made->host = made->view->host + (made->address - made->view->address);
         insert(made);
     }
     pthread_rwlock_unlock(&lock);
@@ -105,7 +106,8 @@ CUresult sg_memory_allocate(CUcontext context, size_t size, sg_memory_kind kind,
 }
 
 CUresult sg_memory_adopt(CUcontext context, void *host, size_t size, sg_memory_kind kind, unsigned flags) {
-    sg_allocation made = {(uintptr_t)host, size, host, kind, context, NULL, NULL, flags, 0};
+    sg_allocation made = {.address = (uintptr_t)host, .size = size, .host = host, .kind = kind,
+                          .context = context, .gpu = context->gpu, .flags = flags};
     CUresult result = CUDA_SUCCESS;
     pthread_rwlock_wrlock(&lock);
     size_t next = upper_bound(made.address);
@@ -133,8 +135,7 @@ static void drop_shared(sg_span *span) {
 /* Under the write lock. Host memory is the caller's to free. */
 static void remove_at(size_t index) {
     sg_allocation gone = allocations[index];
-    count--;
-    memmove(&allocations[index], &allocations[index + 1], (count - index) * sizeof *allocations);
+    sg_space_remove(&allocations[index]);
     if (gone.span == NULL)
         return;
     if (gone.kind == SG_MEMORY_DEVICE && gone.size <= SMALL_BYTES) {
@@ -154,7 +155,7 @@ CUresult sg_memory_free(uint64_t address, unsigned kinds, sg_allocation *was) {
         return result;
     if (sg_in_host_function())
         return CUDA_ERROR_NOT_PERMITTED;
-    if (!sg_memory_lookup(address, &found))
+    if (!sg_memory_lookup(address, &found) || found.address != address || !(kinds >> found.kind & 1))
         return CUDA_ERROR_INVALID_VALUE;
     if (atomic_load(&found.context->sticky) != CUDA_SUCCESS)
         return (CUresult)atomic_load(&found.context->sticky);
@@ -162,15 +163,11 @@ CUresult sg_memory_free(uint64_t address, unsigned kinds, sg_allocation *was) {
     return sg_memory_release(address, kinds, was);
 }
 
-/* Freeing waits until no kernel of this process runs on the device, as cuMemFree does on a card; the
- * engine could otherwise be reading what we unmap. */
+/* Freeing waits until no kernel of this process runs that could reach the memory, as cuMemFree does on a
+ * card; the engine could otherwise be reading what we unmap. */
 CUresult sg_memory_release(uint64_t address, unsigned kinds, sg_allocation *was) {
-    sg_allocation found;
-    if (!sg_memory_lookup(address, &found))
-        return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_t *turn = &found.context->gpu->device->turn;
     CUresult result = CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(turn);
+    sg_kernels_stop();
     pthread_rwlock_wrlock(&lock);
     sg_allocation *allocation = holding(address);
     if (allocation != NULL && allocation->address == address && (kinds >> allocation->kind & 1)) {
@@ -179,20 +176,63 @@ CUresult sg_memory_release(uint64_t address, unsigned kinds, sg_allocation *was)
         result = CUDA_SUCCESS;
     }
     pthread_rwlock_unlock(&lock);
-    pthread_mutex_unlock(turn);
+    sg_kernels_go_on();
     return result;
 }
 
 /* Host memory that the program registered, or got from cuMemAllocHost, outlives the context. */
 void sg_memory_release_all(CUcontext context) {
-    pthread_mutex_t *turn = &context->gpu->device->turn;
-    pthread_mutex_lock(turn);
+    sg_kernels_stop();
     pthread_rwlock_wrlock(&lock);
     for (size_t i = count; i-- > 0;)
         if (allocations[i].context == context && allocations[i].span != NULL)
             remove_at(i);
     pthread_rwlock_unlock(&lock);
-    pthread_mutex_unlock(turn);
+    sg_kernels_go_on();
+}
+
+void sg_kernels_stop(void) {
+    sg_gpu *gpu;
+    for (int i = 0; i < sg_gpu_count(); i++)
+        if (sg_gpu_get(i, &gpu) == CUDA_SUCCESS)
+            pthread_mutex_lock(&gpu->device->turn);
+}
+
+void sg_kernels_go_on(void) {
+    sg_gpu *gpu;
+    for (int i = sg_gpu_count(); i-- > 0;)
+        if (sg_gpu_get(i, &gpu) == CUDA_SUCCESS)
+            pthread_mutex_unlock(&gpu->device->turn);
+}
+
+void sg_space_lock(void) {
+    pthread_rwlock_wrlock(&lock);
+}
+
+void sg_space_unlock(void) {
+    pthread_rwlock_unlock(&lock);
+}
+
+sg_allocation *sg_space_find(uint64_t address) {
+    return holding(address);
+}
+
+sg_allocation *sg_space_next(uint64_t address) {
+    size_t i = address == 0 ? 0 : upper_bound(address - 1);
+    return i < count ? &allocations[i] : NULL;
+}
+
+bool sg_space_insert(sg_allocation *allocation) {
+    if (!make_room())
+        return false;
+    insert(allocation);
+    return true;
+}
+
+void sg_space_remove(sg_allocation *allocation) {
+    size_t index = (size_t)(allocation - allocations);
+    count--;
+    memmove(&allocations[index], &allocations[index + 1], (count - index) * sizeof *allocations);
 }
 
 bool sg_memory_lookup(uint64_t address, sg_allocation *found) {
@@ -220,44 +260,6 @@ size_t sg_memory_pool_bytes(CUmemoryPool pool) {
             bytes += allocations[i].size;
     pthread_rwlock_unlock(&lock);
     return bytes;
-}
-
-/* Device memory belongs to its context; managed and host memory to all. */
-static bool reachable(const sg_allocation *allocation, CUcontext context) {
-    bool own = allocation->kind == SG_MEMORY_DEVICE || allocation->kind == SG_MEMORY_HEAP;
-    return !own || allocation->context == context;
-}
-
-CUresult sg_memory_access(CUcontext context, uint64_t address, size_t size, bool write, unsigned char **host) {
-    sg_allocation found;
-    if (!sg_memory_lookup(address, &found) || size > found.size - (address - found.address))
-        return CUDA_ERROR_INVALID_VALUE;
-    if (context != NULL && !reachable(&found, context))
-        return CUDA_ERROR_INVALID_VALUE;
-    if (write && size > 0 && found.span != NULL && !sg_span_commit(found.span, address, size))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *host = found.host + (address - found.address);
-    return CUDA_SUCCESS;
-}
-
-static bool find_for_kernel(void *context, uint64_t address, sg_range *range) {
-    sg_allocation found;
-    if (!sg_memory_lookup(address, &found) || !reachable(&found, context))
-        return false;
-    *range = (sg_range){found.address, found.address + found.size, found.host};
-    return true;
-}
-
-static bool commit_for_kernel(void *context, uint64_t address) {
-    sg_allocation found;
-    (void)context;
-    if (!sg_memory_lookup(address, &found))
-        return false;
-    return found.span == NULL || sg_span_commit(found.span, address, 1);
-}
-
-void sg_memory_view(CUcontext context, sg_memory *view) {
-    *view = (sg_memory){context, find_for_kernel, commit_for_kernel};
 }
 
 void sg_memory_forget(void) {

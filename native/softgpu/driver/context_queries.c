@@ -157,26 +157,6 @@ SG_EXPORT CUresult cuCtxResetPersistingL2Cache(void) {
     return sg_current(&context);
 }
 
-SG_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
-    CUcontext context, other;
-    CUresult result = sg_current(&context);
-    if (result == CUDA_SUCCESS && peer == NULL)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (result == CUDA_SUCCESS)
-        result = sg_context_or_current(peer, &other);
-    if (result != CUDA_SUCCESS)
-        return result;
-    return flags != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-}
-
-SG_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peer) {
-    CUcontext context;
-    CUresult result = sg_current(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    return sg_object_is(peer, SG_CONTEXT) ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : CUDA_ERROR_INVALID_CONTEXT;
-}
-
 /* No profiler listens; starting and stopping it is no error on a card either. */
 SG_EXPORT CUresult cuProfilerStart(void) {
     CUcontext context;

@@ -43,32 +43,49 @@ static void set_default_limits(CUcontext context) {
     context->limits[CU_LIMIT_PERSISTING_L2_CACHE_SIZE] = 0;
 }
 
-/* Under `lock`. */
-static CUresult furnish(CUcontext context) {
-    sg_gpu *gpu = context->gpu;
+/* Under `lock`, as the two below. */
+static int enter(sg_gpu *gpu) {
     int error = sg_state_open(gpu->device, SG_TENANT_PATIENCE_NS);
     if (error == 0)
         error = sg_process_enter(gpu->device);
     if (error == 0)
-        error = take_memory(context);
-    if (error != 0) {
-        if (gpu->context_count == 0 && gpu->device->state != NULL)
-            sg_process_leave(gpu->device);
-        return sg_result_of_errno(error);
-    }
-    gpu->context_count++;
-    set_default_limits(context);
-    atomic_store(&context->sticky, CUDA_SUCCESS);
-    atomic_store(&context->closing, false);
-    atomic_store(&context->destroyed, false);
-    return CUDA_SUCCESS;
+        gpu->users++;
+    return error;
+}
+
+static void leave(sg_gpu *gpu) {
+    if (--gpu->users == 0)
+        sg_process_leave(gpu->device);
+}
+
+CUresult sg_gpu_enter(sg_gpu *gpu) {
+    pthread_mutex_lock(&lock);
+    int error = enter(gpu);
+    pthread_mutex_unlock(&lock);
+    return sg_result_of_errno(error);
+}
+
+void sg_gpu_leave(sg_gpu *gpu) {
+    pthread_mutex_lock(&lock);
+    leave(gpu);
+    pthread_mutex_unlock(&lock);
 }
 
 CUresult sg_context_furnish(CUcontext context) {
     pthread_mutex_lock(&lock);
-    CUresult result = furnish(context);
+    int error = enter(context->gpu);
+    if (error == 0 && (error = take_memory(context)) != 0)
+        leave(context->gpu);
     pthread_mutex_unlock(&lock);
-    return result;
+    if (error != 0)
+        return sg_result_of_errno(error);
+    set_default_limits(context);
+    for (int i = 0; i < SG_PEERS; i++)
+        atomic_store(&context->peers[i], NULL);
+    atomic_store(&context->sticky, CUDA_SUCCESS);
+    atomic_store(&context->closing, false);
+    atomic_store(&context->destroyed, false);
+    return CUDA_SUCCESS;
 }
 
 CUresult sg_context_make(sg_gpu *gpu, unsigned flags, CUcontext *made) {
@@ -106,8 +123,7 @@ void sg_context_dismantle(CUcontext context) {
         sg_chunks_give(device, context->chunks, context->chunk_count);
     free(context->chunks);
     context->chunks = NULL;
-    if (--context->gpu->context_count == 0)
-        sg_process_leave(device);
+    leave(context->gpu);
     pthread_mutex_unlock(&lock);
 }
 

@@ -132,31 +132,6 @@ SG_EXPORT CUresult cuDeviceGetProperties(CUdevprop *properties, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-static CUresult no_peer(CUdevice device, CUdevice peer, const void *out) {
-    sg_gpu *gpu;
-    CUresult result = sg_gpu_get(device, &gpu);
-    if (result == CUDA_SUCCESS)
-        result = sg_gpu_get(peer, &gpu);
-    return result == CUDA_SUCCESS && out == NULL ? CUDA_ERROR_INVALID_VALUE : result;
-}
-
-SG_EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
-    CUresult result = no_peer(device, peer, can);
-    if (result == CUDA_SUCCESS)
-        *can = 0;
-    return result;
-}
-
-SG_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, int attribute, CUdevice device, CUdevice peer) {
-    CUresult result = no_peer(device, peer, value);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (attribute < 1 || attribute > 5 || device == peer)
-        return CUDA_ERROR_INVALID_VALUE;
-    *value = 0;
-    return CUDA_SUCCESS;
-}
-
 SG_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *supported, int type, CUdevice device) {
     sg_gpu *gpu;
     CUresult result = sg_gpu_get(device, &gpu);

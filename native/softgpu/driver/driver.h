@@ -28,7 +28,8 @@ typedef struct sg_gpu {
     CUcontext primary; /* made once, kept; `primary_count` says whether it is active */
     unsigned primary_count;
     unsigned primary_flags;
-    unsigned context_count; /* of this process, primary included; the last to go leaves the device */
+    unsigned users; /* contexts of this process, primary included, and memory made without one; the last to
+                       go leaves the device */
     CUmemoryPool default_pool, current_pool;
 } sg_gpu;
 
@@ -52,7 +53,8 @@ typedef enum {
     SG_STREAM,
     SG_EVENT,
     SG_LINK,
-    SG_POOL
+    SG_POOL,
+    SG_PHYSICAL
 } sg_kind;
 
 /* Each handle given out is in one table, so that a stale or invented handle is an error and not a
@@ -70,6 +72,8 @@ typedef struct {
     sg_queue *queue; /* NULL: passed already */
     uint64_t number;
 } sg_fence;
+
+enum { SG_PEERS = 64 };
 
 struct CUctx_st {
     sg_gpu *gpu;
@@ -89,8 +93,12 @@ struct CUctx_st {
     _Atomic(sg_queue *) legacy;
     _Atomic bool closing; /* who waits for a value in memory waits no longer */
     struct sg_heap *heap; /* malloc in kernels; NULL until one asks */
+    _Atomic(CUcontext) peers[SG_PEERS]; /* whose memory its kernels may reach as well */
 };
 
+/* Be a process of the device until as many calls to leave. */
+CUresult sg_gpu_enter(sg_gpu *gpu);
+void sg_gpu_leave(sg_gpu *gpu);
 CUresult sg_context_make(sg_gpu *gpu, unsigned flags, CUcontext *context);
 /* Take what a context holds: memory, modules, streams. The struct stays (threads may still have it on
  * their stacks) and says `destroyed`. */
@@ -113,19 +121,33 @@ void sg_context_poison(CUcontext context, CUresult error);
 
 /* ---- memory ---- */
 
-typedef enum { SG_MEMORY_DEVICE, SG_MEMORY_MANAGED, SG_MEMORY_HOST, SG_MEMORY_REGISTERED, SG_MEMORY_HEAP } sg_memory_kind;
+typedef enum {
+    SG_MEMORY_DEVICE,
+    SG_MEMORY_MANAGED,
+    SG_MEMORY_HOST,
+    SG_MEMORY_REGISTERED,
+    SG_MEMORY_HEAP,    /* of malloc in kernels */
+    SG_MEMORY_MAPPED,  /* by cuMemMap: of no context, each device reaches it as cuMemSetAccess said */
+    SG_MEMORY_IMPORTED /* another process's, opened with a handle */
+} sg_memory_kind;
 
 typedef struct sg_span sg_span; /* chunks of the device, mapped in one piece */
+typedef struct sg_view sg_view; /* chunks, and where they are mapped: memory.h */
 
 typedef struct {
     uint64_t address;
     size_t size;
     unsigned char *host;
     sg_memory_kind kind;
-    CUcontext context;
-    sg_span *span; /* NULL for host memory */
+    CUcontext context;  /* NULL for mapped memory */
+    sg_gpu *gpu;        /* whose memory it is; of host memory, its context's */
+    sg_view *view;      /* NULL for host memory */
+    sg_span *span;      /* NULL for host and mapped memory */
+    const void *within; /* mapped: neighbours in one reservation are one piece of memory */
+    uint64_t readable, writable; /* mapped: a bit for each device */
     CUmemoryPool pool;
     unsigned flags;
+    unsigned opened; /* imported: how often */
     unsigned long long id;
 } sg_allocation;
 
@@ -147,17 +169,10 @@ size_t sg_memory_pool_bytes(CUmemoryPool pool);
 /* Resolve `size` bytes at a device address to host memory. `write`: back them first. Returns
  * INVALID_VALUE outside any allocation, OUT_OF_MEMORY on a full disk. */
 CUresult sg_memory_access(CUcontext context, uint64_t address, size_t size, bool write, unsigned char **host);
-
-/* spans.c: under the space's lock */
-CUresult sg_span_make(sg_gpu *gpu, size_t bytes, bool managed, sg_span **span);
-void sg_span_destroy(sg_span *span);
-bool sg_span_commit(sg_span *span, uint64_t address, size_t size);
-uint64_t sg_span_address(const sg_span *span);
-unsigned char *sg_span_host(const sg_span *span);
-/* Small allocations share a span of one chunk. */
-bool sg_span_carve(sg_span *span, size_t size, uint64_t *address);
-/* True when nothing is left in it. */
-bool sg_span_uncarve(sg_span *span, uint64_t address, size_t size);
+/* peers.c: may kernels of `context` reach memory of `other`? */
+bool sg_peer_enabled(CUcontext context, CUcontext other);
+/* The same device, or two that can be peers. */
+bool sg_peers_possible(const sg_gpu *one, const sg_gpu *other);
 
 /* ---- code ---- */
 

@@ -68,7 +68,7 @@ static CUresult host_range(const void *place, sg_allocation *found) {
     CUresult result = sg_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!sg_memory_lookup((uintptr_t)place, found) || found->kind == SG_MEMORY_DEVICE || found->kind == SG_MEMORY_HEAP)
+    if (!sg_memory_lookup((uintptr_t)place, found) || found->kind == SG_MEMORY_DEVICE || found->kind >= SG_MEMORY_HEAP)
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }

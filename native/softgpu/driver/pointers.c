@@ -9,7 +9,7 @@ static void put(void *data, const void *value, size_t size) {
 #define PUT(type, value) put(data, &(type){value}, sizeof(type))
 
 static bool on_device(const sg_allocation *a) {
-    return a->kind == SG_MEMORY_DEVICE || a->kind == SG_MEMORY_HEAP || a->kind == SG_MEMORY_MANAGED;
+    return a->kind != SG_MEMORY_HOST && a->kind != SG_MEMORY_REGISTERED;
 }
 
 static CUresult describe(void *data, int attribute, CUdeviceptr address, const sg_allocation *a) {
@@ -20,13 +20,13 @@ static CUresult describe(void *data, int attribute, CUdeviceptr address, const s
         break;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: PUT(CUdeviceptr, address); break;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-        if (a->kind == SG_MEMORY_DEVICE || a->kind == SG_MEMORY_HEAP)
+        if (on_device(a) && a->kind != SG_MEMORY_MANAGED)
             return CUDA_ERROR_INVALID_VALUE;
         PUT(CUdeviceptr, address);
         break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: PUT(unsigned long long, a->id); break;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: PUT(unsigned, a->kind == SG_MEMORY_MANAGED); break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: PUT(int, a->context->gpu->ordinal); break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: PUT(int, a->gpu->ordinal); break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: PUT(CUdeviceptr, a->address); break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: PUT(size_t, a->size); break;
     case CU_POINTER_ATTRIBUTE_MAPPED: PUT(unsigned, 1); break;

@@ -49,8 +49,9 @@ typedef struct sg_memory {
      * runs are the program's own fault, as on a card. */
     bool (*find)(void *context, uint64_t address, sg_range *range);
     /* Before the first store into each 2 MiB chunk of the device (chunk = address >> 21) in a
-     * launch: make sure the chunk is backed. NULL where everything is. False: SG_NO_MEMORY. */
-    bool (*commit)(void *context, uint64_t address);
+     * launch: make sure the chunk is backed. NULL where everything is. SG_NO_MEMORY where that cannot
+     * be, SG_ILLEGAL_ADDRESS where the chunk may be read only. */
+    sg_status (*commit)(void *context, uint64_t address);
 } sg_memory;
 
 /* ---- modules ---- */

@@ -57,11 +57,11 @@ static bool find(void *context, uint64_t address, sg_range *range) {
     return false;
 }
 
-static bool commit(void *context, uint64_t address) {
+static sg_status commit(void *context, uint64_t address) {
     device *d = context;
     (void)address;
     __atomic_fetch_add(&d->commits, 1, __ATOMIC_RELAXED);
-    return !d->refuse_commits;
+    return d->refuse_commits ? SG_NO_MEMORY : SG_OK;
 }
 
 EXPORT void device_refuse_commits(device *d, bool refuse) { d->refuse_commits = refuse; }

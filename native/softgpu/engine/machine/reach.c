@@ -17,9 +17,10 @@ bool sg_commit_chunk(sg_warp *warp, const sg_insn *insn, sg_cached_range *range,
     const sg_memory *memory = warp->block->grid->launch->memory;
     uint64_t chunk = address >> CHUNK_SHIFT;
     uint64_t *known = &warp->worker->chunks[chunk % CHUNKS_KNOWN];
-    if (*known != chunk && memory->commit && !memory->commit(memory->context, address)) {
-        sg_fault_at(warp, insn, SG_NO_MEMORY, address, "the device memory at 0x%llx could not be backed",
-                    (unsigned long long)address);
+    sg_status status = *known != chunk && memory->commit ? memory->commit(memory->context, address) : SG_OK;
+    if (status != SG_OK) {
+        sg_fault_at(warp, insn, status, address, "the device memory at 0x%llx %s", (unsigned long long)address,
+                    status == SG_NO_MEMORY ? "could not be backed" : "may not be written to");
         return false;
     }
     *known = chunk;
