@@ -175,6 +175,9 @@ void sg_share_leave(sg_device *device, unsigned share);
 int sg_share_descriptor(sg_device *device, unsigned share);
 /* Which share of this device a descriptor is of; -ENOENT none. */
 int sg_share_of_descriptor(sg_device *device, int descriptor);
+/* A descriptor that says the number of a pool, and holds nothing. */
+int sg_pool_descriptor(sg_device *device, uint32_t number);
+int sg_pool_of_descriptor(sg_device *device, int descriptor, uint32_t *number);
 
 /* Bytes that contexts and allocations may use at all, and what all living processes hold of them. */
 uint64_t sg_capacity_bytes(const sg_facts *facts);

@@ -21,6 +21,7 @@
 
 /* Where an exported descriptor stands in the file, to say which share it is of. */
 #define MARK ((off_t)1 << 41)
+#define POOL_MARK ((off_t)1 << 42)
 
 static _Atomic uint64_t *holder_word(sg_share *share, int slot) {
     return &share->holders[slot / 64];
@@ -183,15 +184,34 @@ void sg_share_leave(sg_device *device, unsigned index) {
     }
 }
 
-int sg_share_descriptor(sg_device *device, unsigned index) {
+/* A new open file of the state, standing at `mark`. */
+static int open_marked(sg_device *device, off_t mark) {
     char path[4200];
-    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = sg_lock_offset(SG_LOCK_SHARES + (int)index),
-                         .l_len = 1};
     snprintf(path, sizeof path, "%s/state", device->folder);
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0)
         return -errno;
-    if (fcntl(descriptor, F_OFD_SETLK, &lock) != 0 || lseek(descriptor, MARK + (off_t)index, SEEK_SET) < 0) {
+    if (lseek(descriptor, mark, SEEK_SET) == mark)
+        return descriptor;
+    int error = -errno;
+    close(descriptor);
+    return error;
+}
+
+/* Where `descriptor` stands in the state of this device; -ENOENT where it is of another file. */
+static off_t mark_of(sg_device *device, int descriptor) {
+    struct stat theirs, ours;
+    off_t at = lseek(descriptor, 0, SEEK_CUR);
+    if (at < 0 || fstat(descriptor, &theirs) != 0 || fstat(sg_state_file(device), &ours) != 0)
+        return -ENOENT;
+    return theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino ? at : -ENOENT;
+}
+
+int sg_share_descriptor(sg_device *device, unsigned index) {
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = sg_lock_offset(SG_LOCK_SHARES + (int)index),
+                         .l_len = 1};
+    int descriptor = open_marked(device, MARK + (off_t)index);
+    if (descriptor >= 0 && fcntl(descriptor, F_OFD_SETLK, &lock) != 0) {
         int error = -errno;
         close(descriptor);
         return error;
@@ -200,12 +220,21 @@ int sg_share_descriptor(sg_device *device, unsigned index) {
 }
 
 int sg_share_of_descriptor(sg_device *device, int descriptor) {
-    struct stat theirs, ours;
-    off_t at = lseek(descriptor, 0, SEEK_CUR);
-    if (at < MARK || at >= MARK + SG_MAXIMUM_SHARES || fstat(descriptor, &theirs) != 0 ||
-        fstat(sg_state_file(device), &ours) != 0)
+    off_t at = mark_of(device, descriptor);
+    if (at < MARK || at >= MARK + SG_MAXIMUM_SHARES)
         return -ENOENT;
-    bool same = theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
     int index = (int)(at - MARK);
-    return same && sg_lock_held_elsewhere(sg_state_file(device), SG_LOCK_SHARES + index) ? index : -ENOENT;
+    return sg_lock_held_elsewhere(sg_state_file(device), SG_LOCK_SHARES + index) ? index : -ENOENT;
+}
+
+int sg_pool_descriptor(sg_device *device, uint32_t number) {
+    return open_marked(device, POOL_MARK + (off_t)number);
+}
+
+int sg_pool_of_descriptor(sg_device *device, int descriptor, uint32_t *number) {
+    off_t at = mark_of(device, descriptor);
+    if (at <= POOL_MARK || at > POOL_MARK + (off_t)UINT32_MAX)
+        return -ENOENT;
+    *number = (uint32_t)(at - POOL_MARK);
+    return 0;
 }

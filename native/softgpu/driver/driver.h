@@ -169,6 +169,8 @@ size_t sg_memory_pool_bytes(CUmemoryPool pool);
 /* Resolve `size` bytes at a device address to host memory. `write`: back them first. Returns
  * INVALID_VALUE outside any allocation, OUT_OF_MEMORY on a full disk. */
 CUresult sg_memory_access(CUcontext context, uint64_t address, size_t size, bool write, unsigned char **host);
+/* The same question, with nothing backed. */
+CUresult sg_memory_check(CUcontext context, uint64_t address, size_t size, bool write);
 /* peers.c: may kernels of `context` reach memory of `other`? */
 bool sg_peer_enabled(CUcontext context, CUcontext other);
 /* The same device, or two that can be peers. */

@@ -4,18 +4,11 @@
 #include <string.h>
 
 #include "operation.h"
-
-struct CUmemPoolHandle_st {
-    sg_gpu *gpu;
-    bool is_default;
-    uint64_t release_threshold;
-    int reuse[4];
-    _Atomic uint64_t high;
-};
+#include "pools.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static CUmemoryPool make_pool(sg_gpu *gpu, bool is_default) {
+CUmemoryPool sg_pool_make(sg_gpu *gpu, bool is_default) {
     CUmemoryPool pool = calloc(1, sizeof *pool);
     if (pool == NULL)
         return NULL;
@@ -33,7 +26,7 @@ static CUmemoryPool make_pool(sg_gpu *gpu, bool is_default) {
 static CUresult current_pool(sg_gpu *gpu, bool of_default, CUmemoryPool *pool) {
     pthread_mutex_lock(&lock);
     if (gpu->default_pool == NULL)
-        gpu->default_pool = gpu->current_pool = make_pool(gpu, true);
+        gpu->default_pool = gpu->current_pool = sg_pool_make(gpu, true);
     CUmemoryPool found = of_default ? gpu->default_pool : gpu->current_pool;
     pthread_mutex_unlock(&lock);
     if (found == NULL)
@@ -113,14 +106,17 @@ SG_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *pro
         return result;
     if (pool == NULL || properties == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    if (properties->handleTypes != 0) /* sharing with other processes */
+    if ((properties->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) {
+        sg_log_unsupported("call", "a pool shared otherwise than by descriptor");
         return CUDA_ERROR_NOT_SUPPORTED;
+    }
     result = device_of(&properties->location, properties->allocType, &gpu);
     if (result != CUDA_SUCCESS)
         return result;
-    CUmemoryPool made = make_pool(gpu, false);
+    CUmemoryPool made = sg_pool_make(gpu, false);
     if (made == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    made->shareable = properties->handleTypes != 0;
     *pool = made;
     return CUDA_SUCCESS;
 }
@@ -212,7 +208,7 @@ CUresult sg_allocate_perform(CUcontext context, sg_memory_operation *memory) {
     CUresult result = pool != NULL ? CUDA_SUCCESS : current_pool(context->gpu, false, &pool);
     if (result != CUDA_SUCCESS)
         return result;
-    if (memory->size == 0 || !sg_object_is(pool, SG_POOL) || pool->gpu != context->gpu)
+    if (memory->size == 0 || !sg_object_is(pool, SG_POOL) || pool->gpu != context->gpu || pool->imported)
         return CUDA_ERROR_INVALID_VALUE;
     result = sg_memory_allocate(context, memory->size, SG_MEMORY_DEVICE, &made);
     if (result != CUDA_SUCCESS)
@@ -248,16 +244,17 @@ SG_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CU
 }
 
 CUresult sg_free_check(CUcontext context, const sg_memory_operation *memory) {
-    sg_allocation found;
+    sg_allocation found = {0};
     (void)context; /* memory of any context may be freed in the order of this stream */
     bool whole = sg_memory_lookup(memory->address, &found) && found.address == memory->address;
-    return whole && found.kind == SG_MEMORY_DEVICE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    bool ours = found.kind == SG_MEMORY_DEVICE || (found.kind == SG_MEMORY_IMPORTED && found.pool != NULL);
+    return whole && ours ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult sg_free_perform(CUcontext context, const sg_memory_operation *memory) {
     sg_allocation was;
     (void)context;
-    return sg_memory_release(memory->address, 1u << SG_MEMORY_DEVICE, &was);
+    return sg_memory_release(memory->address, 1u << SG_MEMORY_DEVICE | 1u << SG_MEMORY_IMPORTED, &was);
 }
 
 SG_EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {

@@ -19,15 +19,17 @@ static bool reachable_at_all(const sg_allocation *allocation, bool write) {
     return allocation->kind != SG_MEMORY_MAPPED || (write ? allocation->writable : allocation->readable) != 0;
 }
 
-static CUresult reach(CUcontext context, const sg_allocation *found, uint64_t address, size_t size, bool write) {
+static CUresult reach(CUcontext context, const sg_allocation *found, uint64_t address, size_t size, bool write,
+                      bool commit) {
     if (context != NULL ? !reachable(found, context, write) : !reachable_at_all(found, write))
         return CUDA_ERROR_INVALID_VALUE;
-    if (write && size > 0 && found->view != NULL && !sg_view_commit(found->view, address, size))
+    if (commit && size > 0 && found->view != NULL && !sg_view_commit(found->view, address, size))
         return CUDA_ERROR_OUT_OF_MEMORY;
     return CUDA_SUCCESS;
 }
 
-CUresult sg_memory_access(CUcontext context, uint64_t address, size_t size, bool write, unsigned char **host) {
+static CUresult reach_all(CUcontext context, uint64_t address, size_t size, bool write, bool commit,
+                          unsigned char **host) {
     const void *within = NULL;
     *host = NULL;
     do {
@@ -37,7 +39,7 @@ CUresult sg_memory_access(CUcontext context, uint64_t address, size_t size, bool
         size_t rest = found.size - (address - found.address), piece = size < rest ? size : rest;
         if ((piece < size && found.within == NULL) || (*host != NULL && found.within != within))
             return CUDA_ERROR_INVALID_VALUE; /* only mappings side by side in one reservation are one piece */
-        CUresult result = reach(context, &found, address, piece, write);
+        CUresult result = reach(context, &found, address, piece, write, commit);
         if (result != CUDA_SUCCESS)
             return result;
         if (*host == NULL)
@@ -47,6 +49,15 @@ CUresult sg_memory_access(CUcontext context, uint64_t address, size_t size, bool
         size -= piece;
     } while (size > 0);
     return CUDA_SUCCESS;
+}
+
+CUresult sg_memory_access(CUcontext context, uint64_t address, size_t size, bool write, unsigned char **host) {
+    return reach_all(context, address, size, write, write, host);
+}
+
+CUresult sg_memory_check(CUcontext context, uint64_t address, size_t size, bool write) {
+    unsigned char *host;
+    return reach_all(context, address, size, write, false, &host);
 }
 
 static bool find_for_kernel(void *context, uint64_t address, sg_range *range) {
