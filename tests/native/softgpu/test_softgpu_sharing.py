@@ -31,7 +31,9 @@ def held(box: Box) -> tuple[int, dict[str, int]]:
     return seen["used"], seen["processes"]
 
 
-def exporter_and_importer(box: Box, kind: str, path: Path) -> tuple[subprocess.Popen[str], subprocess.Popen[str]]:
+def exporter_and_importer(
+    box: Box, kind: str, path: Path
+) -> tuple[subprocess.Popen[str], subprocess.Popen[str]]:
     exporter = box.start("share_memory.py", "export", kind, str(path))
     first_answer(exporter)
     importer = box.start("share_memory.py", "import", kind, str(path))
@@ -89,7 +91,9 @@ def test_a_descriptor_in_the_mail_keeps_memory_and_a_handle_of_64_bytes_does_not
     assert (device / "arena").stat().st_blocks == 0
 
 
-def test_a_descriptor_in_the_mail_that_nobody_receives_is_no_leak(box: Box, device: Path, tmp_path: Path) -> None:
+def test_a_descriptor_in_the_mail_that_nobody_receives_is_no_leak(
+    box: Box, device: Path, tmp_path: Path
+) -> None:
     exporter, importer = exporter_and_importer(box, "descriptor", tmp_path / "s")
     next_answer(exporter)
     end(exporter)
@@ -102,10 +106,32 @@ def test_a_descriptor_in_the_mail_that_nobody_receives_is_no_leak(box: Box, devi
 def test_virtual_memory_is_mapped_allowed_aliased_and_given_back(box: Box) -> None:
     seen = box.run("virtual_memory.py")
     chunk = 2 * MIB
-    wrong = {"map_over", "map_outside", "map_nonsense", "no_access_yet", "allow_part", "fill_beyond", "alias_memset"}
-    wrong |= {"free_while_mapped", "unmap_part", "after_unmap", "release_again", "export_unasked", "import_nonsense"}
+    wrong = {
+        "map_over",
+        "map_outside",
+        "map_nonsense",
+        "no_access_yet",
+        "allow_part",
+        "fill_beyond",
+        "alias_memset",
+    }
+    wrong |= {
+        "free_while_mapped",
+        "unmap_part",
+        "after_unmap",
+        "release_again",
+        "export_unasked",
+        "import_nonsense",
+    }
     assert {name: seen.pop(name) for name in wrong} == dict.fromkeys(wrong, 1)
-    true = {"border", "alias_reads", "reads_zero", "first_write_shows_in_the_other", "still_there", "retained_is_it"}
+    true = {
+        "border",
+        "alias_reads",
+        "reads_zero",
+        "first_write_shows_in_the_other",
+        "still_there",
+        "retained_is_it",
+    }
     assert {name: seen.pop(name) for name in true} == dict.fromkeys(true, True)
     assert (seen.pop("granularity"), seen.pop("taken"), seen.pop("leaked")) == (chunk, 3 * chunk, 0)
     assert (seen.pop("kernel_no_access"), seen.pop("kernel_writes_alias")) == (700, 700)
@@ -154,5 +180,3 @@ def test_exporters_and_importers_killed_at_random_moments_leave_no_drift(
                 end(process)
         assert held(box) == (0, {})
         assert (device / "arena").stat().st_blocks == 0
-
-

@@ -23,7 +23,11 @@ def copied_by_a_kernel(enabled: bool) -> list[int]:
     check(cuda.cuCtxCreate_v2(byref(own), 0, 0))
     target = allocate(4)
     assert target is not None
-    results = [int(cuda.cuCtxEnablePeerAccess(second, 0)), int(cuda.cuCtxEnablePeerAccess(second, 0))] if enabled else []
+    results = (
+        [int(cuda.cuCtxEnablePeerAccess(second, 0)), int(cuda.cuCtxEnablePeerAccess(second, 0))]
+        if enabled
+        else []
+    )
     check(launch(function(load(PTX), "copy_word"), c_uint64(target), c_uint64(theirs)))
     results.append(int(cuda.cuCtxSynchronize()))
     if results[-1] == 0:

@@ -11,7 +11,7 @@ import sys
 from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
 
 from calls import MIB, answer, check, context, cuda, fill, read
-from virtual_memory import Access, Properties, allow, create, map_at, reserve
+from virtual_memory import Access, allow, create, map_at, reserve
 
 SIZE, SMALL = 6 * MIB, 4096
 

@@ -146,7 +146,9 @@ def main() -> None:
     results["leaked"] = free_before - memory()[0]
     descriptor = c_int()
     unshared = create(CHUNK)
-    results["export_unasked"] = cuda.cuMemExportToShareableHandle(byref(descriptor), c_uint64(unshared), 1, c_uint64(0))
+    results["export_unasked"] = cuda.cuMemExportToShareableHandle(
+        byref(descriptor), c_uint64(unshared), 1, c_uint64(0)
+    )
     read_end, _ = os.pipe()
     results["import_nonsense"] = cuda.cuMemImportFromShareableHandle(byref(c_uint64()), c_void_p(read_end), 1)
     answer(**results)
