@@ -1,4 +1,4 @@
-"""Memory that several processes, or several devices, reach: what is charged to whom, and what a kill leaves."""
+"""Memory that several processes, or several devices, reach: who is charged, and what a kill leaves."""
 
 from __future__ import annotations
 
