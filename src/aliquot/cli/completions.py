@@ -8,6 +8,7 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from aliquot.model import Gpu
     from aliquot.node import Machine
 
     _Text = click.ParamType[str]
@@ -49,7 +50,7 @@ class LeaseIdentity(_Offering):
 
 
 class SoftGpuIdentity(_Offering):
-    """A software GPU's UUID or ``all``, completed from what is on disk."""
+    """A software GPU's UUID, the name of a set or ``all``, completed from what is on disk."""
 
     name = "uuid"
 
@@ -58,8 +59,14 @@ class SoftGpuIdentity(_Offering):
 
         gpus = _asked_machine(lambda machine: machine.softgpu_list())
         items = [CompletionItem(str(gpu.uuid), help=gpu.name) for gpu in gpus]
+        sets = sorted({gpu.set_name for gpu in gpus if gpu.set_name is not None})
+        items += [CompletionItem(name, help=_members(gpus, name)) for name in sets]
         items.append(CompletionItem("all", help="every software GPU"))
         return [item for item in items if item.value.startswith(incomplete)]
+
+
+def _members(gpus: "Sequence[Gpu]", set_name: str) -> str:
+    return ", ".join(gpu.name for gpu in gpus if gpu.set_name == set_name)
 
 
 class ProfileCount(_Offering):

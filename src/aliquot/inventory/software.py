@@ -46,8 +46,11 @@ def see_software(devices: Path, library_folder: Path, proc: Path) -> SoftwareGpu
 
 
 def _device_names(devices: Path) -> set[str]:
-    """Names of the devices' folders; one that is being made or removed has a dot in front."""
-    return {entry.name for entry in entries(devices) if entry.name[0] != "." and is_folder(entry)}
+    """Names of the devices' folders; one that is being made or removed has a dot in front, and those of a
+    set that is not whole are named in ``.making``."""
+    hidden = (text_of(devices / ".making") or "").split()
+    found = {entry.name for entry in entries(devices) if entry.name[0] != "." and is_folder(entry)}
+    return found.difference(hidden)
 
 
 @contextmanager
@@ -68,7 +71,9 @@ def _devices_in(devices: Path) -> Iterator[None]:
 
 
 def _completed(gpu: Gpu, devices: Path) -> Gpu:
-    """With what a context costs, which NVML has no question for; the device's file tells."""
+    """With what NVML has no question for, what a context costs and the set; the device's file tells."""
     lines = (text_of(devices / gpu.uuid / "device") or "").splitlines()
-    value = dict(line.strip().partition(" ")[::2] for line in lines).get("context_bytes", "")
-    return replace(gpu, context_bytes=Bytes(int(value)) if value.isascii() and value.isdigit() else None)
+    pairs = dict(line.strip().partition(" ")[::2] for line in lines)
+    value = pairs.get("context_bytes", "")
+    cost = Bytes(int(value)) if value.isascii() and value.isdigit() else None
+    return replace(gpu, context_bytes=cost, set_name=pairs.get("set"))

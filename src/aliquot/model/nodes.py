@@ -96,6 +96,8 @@ class Gpu:
     """Held by processes that are in no lease; ``node`` fills it in from the book."""
     minor: int | None = None
     """Number of the device node, as in ``/dev/nvidia0``."""
+    set_name: str | None = None
+    """Of the set of software GPUs that it was made in."""
 
     @property
     def capacity(self) -> Bytes | None:

@@ -46,6 +46,7 @@ from aliquot.node.running import (
     run_order,
 )
 from aliquot.node.share_folder import folder_of, ledger_file
+from aliquot.node.software import finish_software_gpus, remove_software_gpus, select_software_gpus
 from aliquot.node.taking import Terms, achievable, driver_of, other_books, prepare, reserve
 from aliquot.placement import place
 
@@ -268,15 +269,18 @@ class Machine:
 
     # ---- software GPUs ----
 
-    def softgpu_create(self, profile: str, *, count: int = 1, memory: Bytes | None = None) -> tuple[Gpu, ...]:
+    def softgpu_create(
+        self, wanted: Sequence[tuple[int, str]], *, name: str | None = None, memory: Bytes | None = None
+    ) -> tuple[Gpu, ...]:
+        """How many of which profile, all or none; ``name`` is that of the set."""
         from uuid import uuid4
 
-        from aliquot.softgpu import create
+        from aliquot.softgpu import create_set
 
-        made = create(
+        made = create_set(
             self.paths.softgpu,
-            profile=profile,
-            count=count,
+            wanted,
+            name=name,
             memory=memory,
             at=time.time_ns(),
             entropy=lambda: uuid4().int,
@@ -290,24 +294,35 @@ class Machine:
     def softgpu_list(self) -> tuple[Gpu, ...]:
         return tuple(gpu for gpu in self.look().gpus if gpu.vendor is Vendor.SOFTWARE)
 
-    def softgpu_remove(self, selector: str) -> tuple[Gpu, ...]:
-        from aliquot.node.software import remove_software_gpus
+    def softgpu_select(self, selectors: Sequence[str]) -> tuple[Gpu, ...]:
+        """By the name of a set, an index, a UUID or its beginning, a PCI id, ``all``.
 
+        Raises AliquotError: NOT_FOUND, AMBIGUOUS.
+        """
+        return select_software_gpus(self.look(), selectors)
+
+    def softgpu_remove(self, selector: str) -> tuple[Gpu, ...]:
         self.reap()
         return remove_software_gpus(self.paths, self.book, self.look(), selector)
 
-    def softgpu_environment(self) -> dict[str, str]:
+    def softgpu_environment(self, selectors: Sequence[str] = ()) -> dict[str, str]:
+        """With ``selectors`` a program sees those devices only."""
         from aliquot.node.libraries import ensure_copied
         from aliquot.softgpu import environment, library_folder
 
         inherited = os.environ.get("LD_LIBRARY_PATH", "")
-        return environment(ensure_copied(library_folder(), self.paths.libraries), inherited=inherited)
+        variables = environment(ensure_copied(library_folder(), self.paths.libraries), inherited=inherited)
+        if selectors:
+            chosen = self.softgpu_select(selectors)
+            variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.uuid for gpu in chosen)
+        return variables
 
     # ---- keeping the book true ----
 
     def reap(self, only: LeaseId | None = None) -> None:
         """Finish what is over or was killed: every command that reads the book does this first."""
         reap(self.paths, self.book, only=only, tell=self.notices.append)
+        finish_software_gpus(self.paths)
 
     def _warn(self, notice: Notice | None) -> None:
         if notice is not None:

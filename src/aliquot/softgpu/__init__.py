@@ -6,19 +6,23 @@ the inventory (``node`` passes in what must not clash and who is busy), a clock 
 of randomness (both come in as arguments). What runs a program lies in ``native/softgpu``.
 
 A device is a folder named by its UUID; it exists when the folder does, and is whole or not
-there at all: it is made under a dotted name and renamed, and removed the other way round.
+there at all: it is made under a dotted name and renamed, and removed the other way round. A set of
+several is whole or not there as well: see ``making``.
 """
 
-from aliquot.softgpu.creating import create
+from aliquot.softgpu.creating import create, create_set
 from aliquot.softgpu.devices import SoftGpu, list_devices
 from aliquot.softgpu.libraries import environment, library_folder
+from aliquot.softgpu.making import clear_leftovers
 from aliquot.softgpu.profile import Profile, profile_names, read_profile
 from aliquot.softgpu.removing import remove
 
 __all__ = [
     "Profile",
     "SoftGpu",
+    "clear_leftovers",
     "create",
+    "create_set",
     "environment",
     "library_folder",
     "list_devices",

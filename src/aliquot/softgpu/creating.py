@@ -1,21 +1,23 @@
 """Making software GPUs: all of those asked for, or none."""
 
 import errno
-import fcntl
 import os
+import re
 import shutil
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from aliquot.model import AliquotError, Bytes, GpuUuid, Reason, format_bytes
 from aliquot.softgpu.devices import DEVICE_FILE, SHARED_FILES, SoftGpu, device_text, list_devices
+from aliquot.softgpu.making import clear_dead, forget_making, new_folder, only_one, publish, sync
 from aliquot.softgpu.profile import Profile, read_profile
 
 MOST_DEVICES = 64
 """SG_MAXIMUM_DEVICES of native/softgpu/device/device.h: the driver shows no more."""
 
+_SET_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _HIGHEST_BUS = 0xFF
 _DEVICES_PER_BUS = 32
 
@@ -30,59 +32,116 @@ def create(
     entropy: Callable[[], int],
     taken_pci_ids: Collection[str] = (),
 ) -> tuple[SoftGpu, ...]:
-    """Make ``count`` devices under ``root`` and return them; on any error none is left.
+    """``create_set`` of one profile, without a name."""
+    wanted = [(count, profile)]
+    return create_set(root, wanted, memory=memory, at=at, entropy=entropy, taken_pci_ids=taken_pci_ids)
 
+
+def create_set(
+    root: Path,
+    wanted: Sequence[tuple[int, str]],
+    *,
+    name: str | None = None,
+    memory: Bytes | None = None,
+    at: int,
+    entropy: Callable[[], int],
+    taken_pci_ids: Collection[str] = (),
+) -> tuple[SoftGpu, ...]:
+    """Make the devices ``wanted`` (how many, of which profile) under ``root`` and return them.
+
+    All or none: on any error none is left, and of a create that was killed the next command leaves none.
+    name: of the set that they are; a later command selects them all by it.
     memory: bytes of each instead of the profile's; at least 64 MiB, in steps of 2 MiB.
     at: nanoseconds since the epoch. entropy: draws a number of at least 122 random bits.
     taken_pci_ids: of the machine's real cards; the new devices get others.
 
-    Raises AliquotError: BAD_PROFILE, BAD_USAGE (memory, count), FILES_UNWRITABLE.
+    Raises AliquotError: BAD_PROFILE, BAD_USAGE (memory, count, name), FILES_UNWRITABLE.
     """
-    figures = read_profile(profile)
-    if memory is not None:
-        figures = figures.scaled(memory)
-    if count < 1:
-        raise AliquotError(Reason.BAD_USAGE, f"{count} software GPUs cannot be made: at least 1")
-    with _unwritable(root, figures.memory):
+    figures = [_sized(read_profile(profile), memory) for _, profile in wanted]
+    if name is not None:
+        check_set_name(name)
+    for count, profile in wanted:
+        if count < 1:
+            raise AliquotError(Reason.BAD_USAGE, f"{count} of {profile} cannot be made: at least 1")
+    each = [one for (count, _), one in zip(wanted, figures, strict=True) for _ in range(count)]
+    with _unwritable(root, max((one.memory for one in each), default=Bytes(0))):
         _make_root(root)
-        with _only_one(root):
-            return _create_all(root, figures, count, at, entropy, set(taken_pci_ids))
+        with only_one(root):
+            clear_dead(root)
+            if name is not None:
+                _refuse_taken(root, name)
+            return _create_all(root, each, name, at, entropy, set(taken_pci_ids))
+
+
+def _sized(profile: Profile, memory: Bytes | None) -> Profile:
+    return profile if memory is None else profile.scaled(memory)
 
 
 def _create_all(
-    root: Path, figures: Profile, count: int, at: int, entropy: Callable[[], int], taken: set[str]
+    root: Path,
+    each: Sequence[Profile],
+    name: str | None,
+    at: int,
+    entropy: Callable[[], int],
+    taken: set[str],
 ) -> tuple[SoftGpu, ...]:
-    _clear_leftovers(root)
+    """Made under dotted names first: what takes time and space and can fail comes before anything shows."""
     taken |= {device.pci_id for device in list_devices(root) if device.pci_id is not None}
-    pci_ids = _free_pci_ids(taken, count)
     made: list[Path] = []
     try:
-        for pci_id in pci_ids:
+        for pci_id, figures in zip(_free_pci_ids(taken, len(each)), each, strict=True):
             identity = GpuUuid(f"GPU-{uuid.UUID(int=entropy() % (1 << 128), version=4)}")
-            made.append(_create_one(root, identity, pci_id, figures, at))
-        _sync(root)
+            if (root / identity).exists():
+                raise OSError(errno.EEXIST, os.strerror(errno.EEXIST))
+            made.append(root / identity)
+            text = device_text(uuid=identity, pci_id=pci_id, profile=figures, created_at=at, set_name=name)
+            _prepare(root, identity, text, figures.memory)
+        publish(root, [folder.name for folder in made])
     except BaseException:
         for folder in made:
+            shutil.rmtree(new_folder(root, folder.name), ignore_errors=True)
             shutil.rmtree(folder, ignore_errors=True)
+        forget_making(root)
         raise
     return tuple(device for device in list_devices(root) if device.folder in made)
 
 
-def _create_one(root: Path, identity: GpuUuid, pci_id: str, figures: Profile, at: int) -> Path:
-    folder, temporary = root / identity, root / f".new-{identity}"
-    temporary.mkdir()
-    try:
-        temporary.chmod(0o755)
-        text = device_text(uuid=identity, pci_id=pci_id, profile=figures, created_at=at)
-        _write(temporary / DEVICE_FILE, text.encode(), mode=0o644)
-        for name in SHARED_FILES:
-            _write(temporary / name, b"", mode=0o666, size=figures.memory if name == "arena" else 0)
-        _sync(temporary)
-        os.rename(temporary, folder)  # noqa: PTH104 - the step that makes the device exist
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    return folder
+def _prepare(root: Path, identity: GpuUuid, text: str, memory: Bytes) -> None:
+    folder = new_folder(root, identity)
+    folder.mkdir()
+    folder.chmod(0o755)
+    _write(folder / DEVICE_FILE, text.encode(), mode=0o644)
+    for name in SHARED_FILES:
+        _write(folder / name, b"", mode=0o666, size=memory if name == "arena" else 0)
+    sync(folder)
+
+
+def check_set_name(name: str) -> None:
+    """Raises AliquotError(BAD_USAGE) where a later command could take ``name`` for something else."""
+    rule = None
+    if not _SET_NAME.fullmatch(name):
+        rule = "1 to 32 small letters, digits and -, a letter first"
+    elif name == "all":
+        rule = "`all` means every software GPU"
+    elif re.fullmatch("[0-9a-f-]*|gpu-.*", name):
+        rule = "it could be the beginning of a UUID; use a letter from g to z, not `gpu-` in front"
+    if rule is not None:
+        raise AliquotError(
+            Reason.BAD_USAGE,
+            f"a set of software GPUs cannot be called {name!r}: {rule}",
+            next=[("aliquot softgpu create 2xT4 --name lab", "an example")],
+        )
+
+
+def _refuse_taken(root: Path, name: str) -> None:
+    taken = [device for device in list_devices(root) if device.set_name == name]
+    if taken:
+        raise AliquotError(
+            Reason.BAD_USAGE,
+            f"there is a set {name!r} already: of {len(taken)} software GPUs",
+            facts=[f"{device.uuid}  {device.name}" for device in taken],
+            next=[(f"aliquot softgpu remove {name}", "removes it")],
+        )
 
 
 def _write(path: Path, content: bytes, *, mode: int, size: int = 0) -> None:
@@ -123,32 +182,6 @@ def _free_pci_ids(taken: set[str], count: int) -> list[str]:
             next=[("aliquot softgpu list", "shows those there are")],
         )
     return free[:count]
-
-
-def _clear_leftovers(root: Path) -> None:
-    """Remove what a killed create or remove left; the lock says that nobody is at it."""
-    for entry in root.iterdir():
-        if entry.name.startswith((".new-", ".gone-")):
-            shutil.rmtree(entry, ignore_errors=True)
-
-
-@contextmanager
-def _only_one(root: Path) -> Iterator[None]:
-    """One create at a time, so that two never choose the same PCI id. Ends with the process."""
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -12,6 +12,9 @@ SHARED_FILES = ("arena", "state", "log")
 """Written by every program that uses the device, whatever uid it has: 0666, made in advance,
 because a tenant must not be able to create anything in the folder."""
 
+MAKING = ".making"
+"""Names the devices of a set that is being made, one a line: see ``making``."""
+
 _UUID = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PCI_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
@@ -38,6 +41,8 @@ class SoftGpu:
     name: str | None = None
     profile: str | None = None
     pci_id: str | None = None
+    set_name: str | None = None
+    """Of the set that it was made in."""
     memory: Bytes | None = None
     memory_reserved: Bytes | None = None
     context_bytes: Bytes | None = None
@@ -56,14 +61,29 @@ def list_devices(root: Path) -> tuple[SoftGpu, ...]:
     A root that itself cannot be read counts as empty: it is then not ours to list.
     """
     try:
-        folders = [entry for entry in root.iterdir() if not entry.name.startswith(".") and entry.is_dir()]
+        hidden = in_the_making(root)
+        folders = [
+            entry
+            for entry in root.iterdir()
+            if not entry.name.startswith(".") and entry.name not in hidden and entry.is_dir()
+        ]
     except OSError:
         return ()
     devices = [_read(folder) for folder in folders]
     return tuple(sorted(devices, key=lambda one: (one.fault is not None, one.pci_id or "", one.uuid)))
 
 
-def device_text(*, uuid: GpuUuid, pci_id: str, profile: Profile, created_at: int) -> str:
+def in_the_making(root: Path) -> frozenset[str]:
+    """Names of devices that are there but do not count: of a set that is not whole."""
+    try:
+        return frozenset((root / MAKING).read_text(encoding="utf-8").split())
+    except (OSError, UnicodeDecodeError):
+        return frozenset()
+
+
+def device_text(
+    *, uuid: GpuUuid, pci_id: str, profile: Profile, created_at: int, set_name: str | None = None
+) -> str:
     """The device file: the keys of ARCHITECTURE.md, one ``key value`` pair a line."""
     major, minor = profile.compute_capability
     lines: list[tuple[str, object]] = [
@@ -72,6 +92,7 @@ def device_text(*, uuid: GpuUuid, pci_id: str, profile: Profile, created_at: int
         ("profile", profile.profile),
         ("pci_id", pci_id),
         ("created_ns", created_at),
+        *([] if set_name is None else [("set", set_name)]),
         ("memory_bytes", profile.memory),
         ("memory_reserved_bytes", profile.memory_reserved),
         ("context_bytes", profile.context_bytes),
@@ -110,6 +131,7 @@ def _read(folder: Path) -> SoftGpu:
         name=pairs.get("name"),
         profile=pairs.get("profile"),
         pci_id=pairs.get("pci_id"),
+        set_name=pairs.get("set"),
         memory=_bytes(pairs, "memory_bytes"),
         memory_reserved=_bytes(pairs, "memory_reserved_bytes"),
         context_bytes=_bytes(pairs, "context_bytes"),

@@ -1,23 +1,13 @@
 """Removing a software GPU, unless somebody is on it."""
 
-import errno
-import fcntl
 import os
 import shutil
-import struct
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from aliquot.model import AliquotError, GpuUuid, Reason
 from aliquot.softgpu.devices import SoftGpu, list_devices
-
-_FIRST_SLOT = (1 << 40) + 64
-"""The first byte that a process of the device locks: LOCK_BASE + SG_LOCK_SLOTS of
-native/softgpu/device/. The bytes before it are mutexes, which readers hold for moments too."""
-
-_ALL_SLOTS = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, _FIRST_SLOT, 0, 0)
-"""struct flock of 64-bit Linux; a length of 0 is all to the end."""
+from aliquot.softgpu.occupied import nobody_on
 
 _SHORTEST_PREFIX = 4
 
@@ -39,7 +29,9 @@ def remove(root: Path, selector: str, *, busy: Mapping[GpuUuid, Collection[int]]
         raise _busy(device, pids)
     gone = root / f".gone-{device.folder.name}"
     try:
-        with _nobody_on(device):
+        with nobody_on(device.folder) as free:
+            if not free:
+                raise _busy(device, ())
             os.rename(device.folder, gone)  # noqa: PTH104 - the step that makes it not exist
         gone.unlink() if gone.is_symlink() else shutil.rmtree(gone)
     except OSError as error:
@@ -49,27 +41,6 @@ def remove(root: Path, selector: str, *, busy: Mapping[GpuUuid, Collection[int]]
             next=[(f"ls -la {root}", "shows whose it is")],
         ) from error
     return device
-
-
-@contextmanager
-def _nobody_on(device: SoftGpu) -> Iterator[None]:
-    """Hold every process slot of ``state``, so that no process can come onto the device meanwhile."""
-    try:
-        descriptor = os.open(device.folder / "state", os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        yield  # broken: without the file nobody can be on it
-        return
-    try:
-        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _ALL_SLOTS)
-    except OSError as error:
-        os.close(descriptor)
-        if error.errno in (errno.EAGAIN, errno.EACCES):
-            raise _busy(device, ()) from None
-        raise
-    try:
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _the_one(devices: tuple[SoftGpu, ...], selector: str) -> SoftGpu:

@@ -1,5 +1,5 @@
 """Unmodified monitors on software GPUs, while a kernel runs: nvitop and nvtop on a real terminal, and
-nvitop's exporter as Prometheus reads it. What they show is compared with what the test's own program holds."""
+nvitop's exporter as Prometheus reads it. What they show is compared with what the test's program holds."""
 
 from __future__ import annotations
 

@@ -36,6 +36,12 @@ def test_software_gpus_are_offered_by_uuid(typed: Aliquot) -> None:
     assert _values("softgpu remove GPU-") == [uuid]
 
 
+def test_sets_of_software_gpus_are_offered_by_name(typed: Aliquot) -> None:
+    made = typed("softgpu", "create", "2xtiny", "--name", "lab", "-q").stdout.split()
+    assert _values("softgpu remove ") == [*made, "lab", "all"]
+    assert _values("softgpu list l") == _values("softgpu env l") == ["lab"]
+
+
 def test_profiles_are_offered_with_the_count_that_was_typed() -> None:
     assert {"T4", "A100-80", "tiny"} <= set(_values("softgpu create "))
     assert _values("softgpu create t4") == ["T4"]

@@ -45,10 +45,13 @@ _COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "plan": ((*_SPECS, "-f -", "-f /dev/null"), (*_ASK, *_ONE, "-o name", "--container")),
     "why": ((*_SPECS, *_IDS), ("--policy cap", "--isolation hard", *_ONE)),
     "usage": (("",), (*_LIST[:7], "--by user", "--by command", "--since 7d", "--until 1h", "--sort key")),
-    "softgpu create": (("T4", "2xT4", "T9", "0xT4"), ("--memory 1GiB", "--memory 1B", "-q")),
-    "softgpu list": (("",), _LIST),
-    "softgpu remove": (("all", "GPU-", "nothing"), ("-q",)),
-    "softgpu env": (("",), _ONE),
+    "softgpu create": (
+        ("T4", "2xT4", "2xtiny T4", "T9", "0xT4"),
+        ("--memory 1GiB", "--memory 1B", "--name lab", "--name all", "-q"),
+    ),
+    "softgpu list": (("", "lab"), _LIST),
+    "softgpu remove": (("all", "lab", "GPU-", "nothing"), ("-q",)),
+    "softgpu env": (("", "lab"), _ONE),
     "completion": (("bash", "zsh", "fish", "sh"), ()),
     "version": (("",), _ONE),
 }

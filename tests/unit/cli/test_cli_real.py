@@ -35,6 +35,34 @@ def test_a_software_gpu_is_found_in_every_shell_until_removed(aliquot: Aliquot, 
     assert aliquot("softgpu", "list", "-q").stdout == ""
 
 
+def test_a_set_is_made_listed_used_and_removed_by_its_name(
+    aliquot: Aliquot, typed: Aliquot, one_t4: str
+) -> None:
+    made = aliquot("softgpu", "create", "2xtiny", "T4", "--name", "lab", "-q").stdout.split()
+    assert len(made) == 3
+    assert aliquot("softgpu", "list", "lab", "-q").stdout.split() == made
+    assert aliquot("softgpu", "list", "--where", "set=lab", "-q").stdout.split() == made
+    assert aliquot("gpus", "-l", "set=lab", "-q").stdout.split() == made
+    sets = [item["set"] for item in json.loads(aliquot("softgpu", "list", "-o", "json").stdout)["items"]]
+    assert sorted(sets, key=str) == [None, "lab", "lab", "lab"]
+    exported = json.loads(aliquot("softgpu", "env", "lab", "-o", "json").stdout)["env"]
+    assert exported["CUDA_VISIBLE_DEVICES"].split(",") == made
+    assert "CUDA_VISIBLE_DEVICES" not in json.loads(aliquot("softgpu", "env", "-o", "json").stdout)["env"]
+
+    again = typed("softgpu", "create", "tiny", "--name", "lab")
+    assert again.returncode == 2
+    assert "there is a set 'lab' already" in again.stderr
+    assert typed("softgpu", "list", "no-such-set").returncode == 3
+    assert aliquot("softgpu", "remove", "lab").returncode == 0
+    assert aliquot("softgpu", "list", "-q").stdout.split() == [one_t4]
+    assert typed("softgpu", "remove", "lab").returncode == 3
+
+
+def test_one_wrong_profile_of_several_makes_none(typed: Aliquot) -> None:
+    assert typed("softgpu", "create", "2xtiny", "T9").returncode == 2
+    assert json.loads(typed("softgpu", "list", "-o", "json").stdout)["items"] == []
+
+
 def test_a_lease_is_listed_shown_and_given_back(aliquot: Aliquot, one_t4: str) -> None:
     lease = aliquot("lease", "--gpu", "T4:1/4", "--for", "2h", "--name", "train", "-o", "name").stdout.strip()
     assert aliquot("leases", "-q").stdout.split() == [lease]

@@ -40,36 +40,50 @@ def command() -> None:
     pass
 
 
+class _Create(Command):
+    """Help that ends with the profiles there are."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        from aliquot.node import softgpu_profiles
+
+        with formatter.section("Profiles"):
+            formatter.write_text(" ".join(softgpu_profiles()))
+
+
 @command.command(
     "create",
-    cls=Command,
-    help="Create software GPUs.",
+    cls=_Create,
+    help="Create software GPUs: all that are asked for, or none.",
     examples=[
         ("aliquot softgpu create T4", ""),
-        ("aliquot softgpu create 2xA100 T4", "three of two kinds"),
+        ("aliquot softgpu create 4xA100-80 2xT4 --name lab", "a set of two kinds"),
         ("aliquot softgpu create H100 --memory 2GiB", "smaller than the card it is named for"),
     ],
 )
 @click.argument("profiles", nargs=-1, required=True, type=ProfileCount(), metavar="[Nx]PROFILE...")
+@click.option("--name", metavar="NAME", help="Of the set, to list, use and remove it by.")
 @click.option("--memory", metavar="SIZE", help="Memory of each, such as 2GiB; default: the card's.")
 @click.option("-q", "--quiet", is_flag=True, help="UUIDs only.")
-def create(profiles: tuple[str, ...], memory: str | None, quiet: bool) -> None:
+def create(profiles: tuple[str, ...], name: str | None, memory: str | None, quiet: bool) -> None:
     from aliquot.cli.output.streams import out
     from aliquot.model import format_bytes
 
     wanted = [_profile(text) for text in profiles]
     size = None if memory is None else _memory(memory)
     with this_machine() as machine:
-        for count, profile in wanted:
-            for gpu in machine.softgpu_create(profile, count=count, memory=size):
-                out(gpu.uuid if quiet else f"{gpu.uuid}  {gpu.name}  {format_bytes(gpu.memory)}")
+        for gpu in machine.softgpu_create(wanted, name=name, memory=size):
+            out(gpu.uuid if quiet else f"{gpu.uuid}  {gpu.name}  {format_bytes(gpu.memory)}")
 
 
 @command.command(
-    "list", cls=Command, help="List the software GPUs.", examples=[("aliquot softgpu list -o wide", "")]
+    "list",
+    cls=Command,
+    help="List the software GPUs.",
+    examples=[("aliquot softgpu list -o wide", ""), ("aliquot softgpu list lab", "those of one set")],
 )
+@click.argument("which", nargs=-1, type=SoftGpuIdentity(), metavar="[SET|UUID]...")
 @list_options(GPUS)
-def list_(choice: Choice) -> None:
+def list_(which: tuple[str, ...], choice: Choice) -> None:
     from dataclasses import replace
 
     from aliquot.cli.output.choices import show_list
@@ -77,11 +91,13 @@ def list_(choice: Choice) -> None:
     from aliquot.model import Vendor
 
     with this_machine() as machine:
-        snapshot = machine.look()
         leases = machine.leases()
-    ours = replace(snapshot, gpus=tuple(gpu for gpu in snapshot.gpus if gpu.vendor is Vendor.SOFTWARE))
+        snapshot = machine.look()
+        chosen = machine.softgpu_select(which) if which else None
+    ours = chosen or tuple(gpu for gpu in snapshot.gpus if gpu.vendor is Vendor.SOFTWARE)
+    snapshot = replace(snapshot, gpus=ours)
     empty = replace(GPUS, empty="no software GPU; `aliquot softgpu create T4` makes one")
-    show_list(empty, gpu_rows(ours, leases), choice)
+    show_list(empty, gpu_rows(snapshot, leases), choice)
 
 
 @command.command(
@@ -90,10 +106,11 @@ def list_(choice: Choice) -> None:
     help="Remove software GPUs that nothing uses.",
     examples=[
         ("aliquot softgpu remove GPU-5f3a12bc", "by the beginning of its UUID"),
+        ("aliquot softgpu remove lab", "a set, by its name"),
         ("aliquot softgpu remove all", ""),
     ],
 )
-@click.argument("which", nargs=-1, required=True, type=SoftGpuIdentity(), metavar="UUID...|all")
+@click.argument("which", nargs=-1, required=True, type=SoftGpuIdentity(), metavar="SET|UUID...|all")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing.")
 def remove(which: tuple[str, ...], quiet: bool) -> None:
     from aliquot.cli.output.streams import say
@@ -110,17 +127,21 @@ def remove(which: tuple[str, ...], quiet: bool) -> None:
     "env",
     cls=Command,
     help="Print what a program needs to use the software GPUs without a lease.",
-    examples=[('eval "$(aliquot softgpu env)"', "this shell sees them whole: no share, no limit")],
+    examples=[
+        ('eval "$(aliquot softgpu env)"', "this shell sees them whole: no share, no limit"),
+        ('eval "$(aliquot softgpu env lab)"', "its CUDA programs see one set"),
+    ],
 )
+@click.argument("which", nargs=-1, type=SoftGpuIdentity(), metavar="[SET|UUID]...")
 @form_option("json", "yaml")
-def env(form: str) -> None:
+def env(which: tuple[str, ...], form: str) -> None:
     import shlex
 
     from aliquot.cli.output.documents import as_json, as_yaml, document
     from aliquot.cli.output.streams import out_exactly
 
     with this_machine() as machine:
-        variables = machine.softgpu_environment()
+        variables = machine.softgpu_environment(which)
     if form == "text":
         for name, value in variables.items():
             out_exactly(f"export {name}={shlex.quote(value)}")

@@ -170,6 +170,7 @@ GPUS: Listing[GpuRow] = Listing(
         Column("capacity", lambda row: row.gpu.capacity, BYTES, key="capacityBytes", shown=Shown.WIDE),
         Column("context", lambda row: row.gpu.context_bytes, BYTES, key="contextBytes", shown=Shown.WIDE),
         Column("vendor", lambda row: row.gpu.vendor.value, shown=Shown.WIDE),
+        Column("set", lambda row: row.gpu.set_name, shown=Shown.WIDE),
         Column("pci", lambda row: row.gpu.pci_id, key="pciId", shown=Shown.WIDE),
         Column("capability", _capability, key="computeCapability", shown=Shown.WIDE),
         Column("sms", lambda row: row.gpu.multiprocessors, COUNT, key="multiprocessors", shown=Shown.WIDE),
@@ -189,6 +190,7 @@ GPUS: Listing[GpuRow] = Listing(
         "vendor": lambda row: [row.gpu.vendor.value],
         "health": lambda row: [row.health],
         "uuid": lambda row: [row.gpu.uuid, row.short_uuid],
+        "set": lambda row: [row.gpu.set_name],
         "user": lambda row: [lease.user for lease, _ in row.shares or ()],
         "lease": lambda row: [
             text for lease, _ in row.shares or () for text in (lease.id, lease.name) if text is not None
