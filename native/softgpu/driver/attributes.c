@@ -33,10 +33,15 @@ static const fixed_attribute fixed[] = {
     {87, 32},        /* SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO */
     {90, 1},         /* COMPUTE_PREEMPTION_SUPPORTED */
     {91, 1},         /* CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM */
+    {92, 1},         /* CAN_USE_STREAM_MEM_OPS_V1 */
+    {93, 1},         /* CAN_USE_64_BIT_STREAM_MEM_OPS_V1 */
+    {94, 1},         /* CAN_USE_STREAM_WAIT_VALUE_NOR_V1 */
     {95, 1},         /* COOPERATIVE_LAUNCH */
     {99, 1},         /* HOST_REGISTER_SUPPORTED */
     {111, 0},        /* RESERVED_SHARED_MEMORY_PER_BLOCK */
     {115, 1},        /* MEMORY_POOLS_SUPPORTED */
+    {122, 1},        /* CAN_USE_64_BIT_STREAM_MEM_OPS */
+    {123, 1},        /* CAN_USE_STREAM_WAIT_VALUE_NOR */
     {126, 1},        /* MEM_SYNC_DOMAIN_COUNT */
     {130, 0},        /* NUMA_CONFIG: none */
     {131, -1},       /* NUMA_ID */

@@ -53,6 +53,10 @@ typedef enum {
     SG_STREAM,
     SG_EVENT,
     SG_LINK,
+    SG_GRAPH,
+    SG_GRAPH_NODE,
+    SG_GRAPH_EXEC,
+    SG_USER_OBJECT,
     SG_POOL,
     SG_PHYSICAL
 } sg_kind;

@@ -12,6 +12,13 @@ CUresult sg_host_check(const sg_host_operation *host) {
     return host->function == NULL && host->callback == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+void sg_host_call(CUhostFn function, void *data) {
+    bool before = inside;
+    inside = true;
+    function(data);
+    inside = before;
+}
+
 CUresult sg_host_perform(CUcontext context, const sg_host_operation *host) {
     CUresult state = (CUresult)atomic_load(&context->sticky);
     inside = true;

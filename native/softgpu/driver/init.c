@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queues.h"
+#include "graphs.h"
 
 typedef enum { NOT_YET, READY, FORKED } phase;
 
@@ -25,6 +25,7 @@ static void after_fork_in_child(void) {
     sg_objects_forget();
     sg_memory_forget();
     sg_queues_forget();
+    sg_graph_memory_forget();
 }
 
 static CUresult find_devices(void) {

@@ -116,7 +116,7 @@ static CUresult buffer_of(void **extra, const unsigned char **buffer, size_t *si
     return *buffer == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-static CUresult pack(CUfunction function, void **pointers, void **extra, unsigned char *packed) {
+CUresult sg_kernel_pack(CUfunction function, void **pointers, void **extra, unsigned char *packed) {
     const unsigned char *buffer;
     size_t size;
     if (function->info.parameter_count == 0)
@@ -149,7 +149,7 @@ static CUresult launch(CUfunction given, const sg_geometry *geometry, CUstream s
         return result;
     if (function->info.parameter_bytes > sizeof small && (packed = calloc(1, function->info.parameter_bytes)) == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    result = pack(function, pointers, extra, packed);
+    result = sg_kernel_pack(function, pointers, extra, packed);
     if (result == CUDA_SUCCESS)
         result = sg_submit(stream, &(sg_operation){SG_OPERATION_KERNEL, .kernel = {function, *geometry, packed}});
     if (packed != small)
@@ -171,8 +171,7 @@ SG_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_
     return launch(function, &geometry, stream, parameters, NULL);
 }
 
-/* Attributes that only tune are taken and ignored; one that changes what a kernel computes is not. */
-static CUresult apply_attribute(const CUlaunchAttribute *attribute, sg_geometry *geometry) {
+CUresult sg_launch_attribute(const CUlaunchAttribute *attribute, sg_geometry *geometry) {
     switch (attribute->id) {
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
         geometry->cooperative = attribute->value.cooperative != 0;
@@ -209,6 +208,6 @@ SG_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction fun
                             config->sharedMemBytes,
                             false};
     for (unsigned i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++)
-        result = apply_attribute(&config->attrs[i], &geometry);
+        result = sg_launch_attribute(&config->attrs[i], &geometry);
     return result == CUDA_SUCCESS ? launch(function, &geometry, config->hStream, parameters, extra) : result;
 }

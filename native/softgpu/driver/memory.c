@@ -1,5 +1,5 @@
 /* Allocation calls. */
-#include "driver.h"
+#include "operation.h"
 
 enum { PITCH_ALIGNMENT = 512 };
 
@@ -64,6 +64,10 @@ SG_EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
     sg_allocation was;
     if (address == 0)
         return sg_ready();
+    if (sg_graph_memory_owns(address)) {
+        CUresult result = sg_submit(NULL, &(sg_operation){SG_OPERATION_FREE, true, .memory = {.address = address}});
+        return result;
+    }
     return sg_memory_free(address, 1u << SG_MEMORY_DEVICE | 1u << SG_MEMORY_MANAGED, &was);
 }
 

@@ -2,17 +2,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "operation.h"
+#include "graphs.h"
 
 /* Kernels too: an endless one is ended by the profile's time-out, and to launch by waking another thread
  * would cost several times what a small kernel does. A function of the program may wait for anything. */
 bool sg_operation_brief(const sg_operation *operation) {
-    return operation->kind != SG_OPERATION_HOST;
+    switch (operation->kind) {
+    case SG_OPERATION_HOST: return false;
+    case SG_OPERATION_VALUES: return sg_values_met(&operation->values);
+    case SG_OPERATION_GRAPH: return operation->graph.plan->brief;
+    default: return true;
+    }
 }
 
 /* A callback is told of the failure; an event is complete, as whoever waits for it has to see. */
 bool sg_operation_survives(const sg_operation *operation) {
     return operation->kind == SG_OPERATION_HOST || operation->kind == SG_OPERATION_EVENT_RECORD;
+}
+
+size_t sg_operation_waits(const sg_operation *operation, const CUevent **events) {
+    if (operation->kind == SG_OPERATION_GRAPH) {
+        *events = operation->graph.plan->waits;
+        return operation->graph.plan->wait_count;
+    }
+    *events = &operation->event;
+    return operation->kind == SG_OPERATION_EVENT_WAIT;
+}
+
+size_t sg_operation_records(const sg_operation *operation, const CUevent **events) {
+    if (operation->kind == SG_OPERATION_GRAPH) {
+        *events = operation->graph.plan->records;
+        return operation->graph.plan->record_count;
+    }
+    *events = &operation->event;
+    return operation->kind == SG_OPERATION_EVENT_RECORD;
 }
 
 static bool keep_parameters(sg_kernel_operation *kernel) {
@@ -26,12 +49,24 @@ static bool keep_parameters(sg_kernel_operation *kernel) {
     return true;
 }
 
+static bool keep_values(sg_values_operation *values) {
+    CUstreamBatchMemOpParams *copy = calloc(values->count + 1, sizeof *copy);
+    if (copy == NULL)
+        return false;
+    if (values->count > 0)
+        memcpy(copy, values->list, values->count * sizeof *copy);
+    values->list = copy;
+    return true;
+}
+
 bool sg_operation_keep(sg_operation *kept, const sg_operation *operation) {
     *kept = *operation;
     switch (kept->kind) {
     case SG_OPERATION_KERNEL: return keep_parameters(&kept->kernel);
     case SG_OPERATION_EVENT_RECORD:
     case SG_OPERATION_EVENT_WAIT: atomic_fetch_add(&kept->event->references, 1); return true;
+    case SG_OPERATION_VALUES: return keep_values(&kept->values);
+    case SG_OPERATION_GRAPH: atomic_fetch_add(&kept->graph.plan->references, 1); return true;
     default: return true;
     }
 }
@@ -41,6 +76,8 @@ void sg_operation_drop(sg_operation *kept) {
     case SG_OPERATION_KERNEL: free((void *)(uintptr_t)kept->kernel.parameters); break;
     case SG_OPERATION_EVENT_RECORD:
     case SG_OPERATION_EVENT_WAIT: sg_event_release(kept->event); break;
+    case SG_OPERATION_VALUES: free((void *)(uintptr_t)kept->values.list); break;
+    case SG_OPERATION_GRAPH: sg_plan_release(kept->graph.plan); break;
     default: break;
     }
     kept->kind = SG_OPERATION_NOTHING;

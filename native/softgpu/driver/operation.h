@@ -6,6 +6,7 @@
 #ifndef SG_OPERATION_H
 #define SG_OPERATION_H
 
+#include "cuda_graph_types.h"
 #include "driver.h"
 
 typedef enum {
@@ -17,7 +18,9 @@ typedef enum {
     SG_OPERATION_EVENT_RECORD,
     SG_OPERATION_EVENT_WAIT,
     SG_OPERATION_ALLOCATE,
-    SG_OPERATION_FREE
+    SG_OPERATION_FREE,
+    SG_OPERATION_VALUES,
+    SG_OPERATION_GRAPH
 } sg_operation_kind;
 
 typedef struct {
@@ -55,12 +58,25 @@ typedef struct {
 typedef struct {
     CUmemoryPool pool;
     size_t size;
-    CUdeviceptr address; /* known when an allocation is submitted, so that the caller has it at once */
+    CUdeviceptr address; /* of an allocation: where it was made; in a graph: the memory that is lent out */
 } sg_memory_operation;
 
 typedef struct {
+    const CUstreamBatchMemOpParams *list;
+    unsigned count;
+} sg_values_operation;
+
+struct sg_plan;
+
+typedef struct {
+    struct sg_plan *plan;
+    bool reuse; /* memory that the launch before left lent out */
+} sg_graph_operation;
+
+typedef struct {
     sg_operation_kind kind;
-    bool awaited; /* the call returns when it is done */
+    bool awaited;  /* the call returns when it is done */
+    bool external; /* an event that a capture does not take for a fork or a join */
     union {
         sg_kernel_operation kernel;
         sg_copy_operation copy;
@@ -68,6 +84,8 @@ typedef struct {
         sg_host_operation host;
         CUevent event;
         sg_memory_operation memory;
+        sg_values_operation values;
+        sg_graph_operation graph;
     };
 } sg_operation;
 
@@ -84,6 +102,9 @@ CUresult sg_operation_perform(CUcontext context, const sg_operation *operation);
 bool sg_operation_brief(const sg_operation *operation);
 /* Is performed on a failed context too. */
 bool sg_operation_survives(const sg_operation *operation);
+/* The events that have to be passed before it, and those that mean it from now on. */
+size_t sg_operation_waits(const sg_operation *operation, const CUevent **events);
+size_t sg_operation_records(const sg_operation *operation, const CUevent **events);
 /* A copy that owns what it points to, and its end. */
 bool sg_operation_keep(sg_operation *kept, const sg_operation *operation);
 void sg_operation_drop(sg_operation *kept);
@@ -99,10 +120,24 @@ bool sg_copy_pageable(const sg_copy_operation *copy);
 CUresult sg_fill_check(CUcontext context, const sg_fill_operation *fill);
 CUresult sg_fill_perform(CUcontext context, const sg_fill_operation *fill);
 CUresult sg_host_check(const sg_host_operation *host);
+/* Call a function of the program, which may not call the driver meanwhile. */
+void sg_host_call(CUhostFn function, void *data);
 CUresult sg_host_perform(CUcontext context, const sg_host_operation *host);
 CUresult sg_event_check(CUcontext context, CUevent event, bool record);
 CUresult sg_event_record(CUevent event);
 void sg_event_release(CUevent event);
+CUresult sg_values_check(CUcontext context, const sg_values_operation *values);
+CUresult sg_values_perform(CUcontext context, const sg_values_operation *values);
+/* Every value it waits for is there now. */
+bool sg_values_met(const sg_values_operation *values);
+/* It waits for one at all. */
+bool sg_values_wait(const sg_values_operation *values);
+CUresult sg_plan_check(const sg_graph_operation *graph);
+CUresult sg_plan_perform(CUcontext context, const struct sg_plan *plan);
+/* Memory that a graph owns is lent, not made and freed. */
+bool sg_graph_memory_owns(CUdeviceptr address);
+bool sg_graph_memory_lent(CUdeviceptr address);
+CUresult sg_graph_memory_lend(CUdeviceptr address, bool lent);
 CUresult sg_allocate_perform(CUcontext context, sg_memory_operation *memory);
 CUresult sg_free_check(CUcontext context, const sg_memory_operation *memory);
 CUresult sg_free_perform(CUcontext context, const sg_memory_operation *memory);

@@ -1,5 +1,6 @@
 /* The forms of stream calls for programs that are built with a default stream for each thread: where such
  * a program names no stream, it means its thread's. */
+#include "cuda_graph_types.h"
 #include "driver.h"
 
 #define OWN (stream != NULL ? stream : CU_STREAM_PER_THREAD)
@@ -28,6 +29,23 @@ OF_THREAD(cuStreamAddCallback, (CUstream stream, CUstreamCallback callback, void
 OF_THREAD(cuLaunchHostFunc, (CUstream stream, CUhostFn function, void *data), OWN, function, data)
 OF_THREAD(cuEventRecord, (CUevent event, CUstream stream), event, OWN)
 OF_THREAD(cuEventRecordWithFlags, (CUevent event, CUstream stream, unsigned flags), event, OWN, flags)
+OF_THREAD(cuStreamBatchMemOp_v2, (CUstream stream, unsigned count, CUstreamBatchMemOpParams *list, unsigned flags),
+          OWN, count, list, flags)
+OF_THREAD(cuStreamWaitValue32_v2, (CUstream stream, CUdeviceptr address, uint32_t value, unsigned flags), OWN,
+          address, value, flags)
+OF_THREAD(cuStreamWaitValue64_v2, (CUstream stream, CUdeviceptr address, uint64_t value, unsigned flags), OWN,
+          address, value, flags)
+OF_THREAD(cuStreamWriteValue32_v2, (CUstream stream, CUdeviceptr address, uint32_t value, unsigned flags), OWN,
+          address, value, flags)
+OF_THREAD(cuStreamWriteValue64_v2, (CUstream stream, CUdeviceptr address, uint64_t value, unsigned flags), OWN,
+          address, value, flags)
+SG_ALIAS(cuStreamBatchMemOp_ptsz, cuStreamBatchMemOp_v2_ptsz);
+SG_ALIAS(cuStreamWaitValue32_ptsz, cuStreamWaitValue32_v2_ptsz);
+SG_ALIAS(cuStreamWaitValue64_ptsz, cuStreamWaitValue64_v2_ptsz);
+SG_ALIAS(cuStreamWriteValue32_ptsz, cuStreamWriteValue32_v2_ptsz);
+SG_ALIAS(cuStreamWriteValue64_ptsz, cuStreamWriteValue64_v2_ptsz);
+OF_THREAD(cuGraphLaunch, (CUgraphExec exec, CUstream stream), exec, OWN)
+OF_THREAD(cuGraphUpload, (CUgraphExec exec, CUstream stream), exec, OWN)
 
 /* ---- memory ---- */
 

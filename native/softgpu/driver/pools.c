@@ -246,6 +246,8 @@ SG_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CU
 CUresult sg_free_check(CUcontext context, const sg_memory_operation *memory) {
     sg_allocation found = {0};
     (void)context; /* memory of any context may be freed in the order of this stream */
+    if (sg_graph_memory_owns(memory->address))
+        return CUDA_SUCCESS; /* it may be lent out only when this is performed */
     bool whole = sg_memory_lookup(memory->address, &found) && found.address == memory->address;
     bool ours = found.kind == SG_MEMORY_DEVICE || (found.kind == SG_MEMORY_IMPORTED && found.pool != NULL);
     return whole && ours ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -254,6 +256,8 @@ CUresult sg_free_check(CUcontext context, const sg_memory_operation *memory) {
 CUresult sg_free_perform(CUcontext context, const sg_memory_operation *memory) {
     sg_allocation was;
     (void)context;
+    if (sg_graph_memory_owns(memory->address))
+        return sg_graph_memory_lend(memory->address, false);
     return sg_memory_release(memory->address, 1u << SG_MEMORY_DEVICE | 1u << SG_MEMORY_IMPORTED, &was);
 }
 

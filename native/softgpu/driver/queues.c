@@ -79,8 +79,11 @@ static bool ordered(const sg_queue *queue, const sg_queue *other) {
     return other != queue && !other->apart && !queue->apart && (queue == legacy || other == legacy);
 }
 
-static size_t count_unpassed(sg_queue *queue, const sg_fence *event) {
-    size_t count = event != NULL && !passed(event);
+static size_t count_unpassed(sg_queue *queue, const sg_operation *operation) {
+    const CUevent *events = NULL;
+    size_t count = 0, waits = operation != NULL ? sg_operation_waits(operation, &events) : 0;
+    for (size_t i = 0; i < waits; i++)
+        count += !passed(&events[i]->fence);
     for (sg_queue *other = queue->context->queues; other != NULL; other = other->next)
         count += ordered(queue, other) && other->completed < other->submitted;
     return count;
@@ -215,7 +218,8 @@ static bool start(sg_queue *queue) {
 /* ---- submitting ---- */
 
 /* Under `lock`. */
-static CUresult append(sg_queue *queue, const sg_operation *operation, const sg_fence *event, size_t fences) {
+static CUresult append(sg_queue *queue, const sg_operation *operation, size_t fences) {
+    const CUevent *events;
     work *item = calloc(1, sizeof *item);
     if (item == NULL || (fences > 0 && (item->fences = calloc(fences, sizeof *item->fences)) == NULL) ||
         !sg_operation_keep(&item->operation, operation)) {
@@ -229,8 +233,8 @@ static CUresult append(sg_queue *queue, const sg_operation *operation, const sg_
         discard(item);
         return CUDA_ERROR_OPERATING_SYSTEM;
     }
-    if (event != NULL)
-        add_fence(item, *event);
+    for (size_t i = sg_operation_waits(operation, &events); i-- > 0;)
+        add_fence(item, events[i]->fence);
     for (sg_queue *other = queue->context->queues; other != NULL; other = other->next)
         if (ordered(queue, other))
             add_fence(item, now_of(other));
@@ -241,18 +245,20 @@ static CUresult append(sg_queue *queue, const sg_operation *operation, const sg_
     return CUDA_SUCCESS;
 }
 
-/* Under `lock`. From now on the event means the newest work of this queue. */
-static void mark_event(sg_queue *queue, CUevent event) {
-    release(event->fence.queue);
-    queue->references++;
-    event->fence = now_of(queue);
+/* Under `lock`. From now on the events mean the newest work of this queue. */
+static void mark_events(sg_queue *queue, const sg_operation *operation) {
+    const CUevent *events;
+    for (size_t i = sg_operation_records(operation, &events); i-- > 0;) {
+        release(events[i]->fence.queue);
+        queue->references++;
+        events[i]->fence = now_of(queue);
+    }
 }
 
 /* Under `lock`, which it lets go while it performs. */
 static CUresult perform_here(sg_queue *queue, const sg_operation *operation) {
     queue->performing = queue->submitted = ++newest;
-    if (operation->kind == SG_OPERATION_EVENT_RECORD)
-        mark_event(queue, operation->event);
+    mark_events(queue, operation);
     pthread_mutex_unlock(&lock);
     CUresult result = sg_operation_perform(queue->context, operation);
     pthread_mutex_lock(&lock);
@@ -261,12 +267,11 @@ static CUresult perform_here(sg_queue *queue, const sg_operation *operation) {
 }
 
 /* Under `lock`. */
-static CUresult leave_to_thread(sg_queue *queue, const sg_operation *operation, const sg_fence *event, size_t fences) {
-    CUresult result = append(queue, operation, event, fences);
+static CUresult leave_to_thread(sg_queue *queue, const sg_operation *operation, size_t fences) {
+    CUresult result = append(queue, operation, fences);
     if (result != CUDA_SUCCESS)
         return result;
-    if (operation->kind == SG_OPERATION_EVENT_RECORD)
-        mark_event(queue, operation->event);
+    mark_events(queue, operation);
     for (uint64_t limit = queue->submitted; operation->awaited && behind(queue, limit);)
         await_progress();
     return CUDA_SUCCESS;
@@ -275,11 +280,10 @@ static CUresult leave_to_thread(sg_queue *queue, const sg_operation *operation, 
 CUresult sg_queue_submit(sg_queue *queue, const sg_operation *operation) {
     bool brief = sg_operation_brief(operation);
     pthread_mutex_lock(&lock);
-    const sg_fence *event = operation->kind == SG_OPERATION_EVENT_WAIT ? &operation->event->fence : NULL;
-    size_t fences = count_unpassed(queue, event);
+    size_t fences = count_unpassed(queue, operation);
     bool here = brief && fences == 0 && queue->completed == queue->submitted;
     queue->references++;
-    CUresult result = here ? perform_here(queue, operation) : leave_to_thread(queue, operation, event, fences);
+    CUresult result = here ? perform_here(queue, operation) : leave_to_thread(queue, operation, fences);
     release(queue);
     pthread_mutex_unlock(&lock);
     return result;

@@ -12,6 +12,8 @@ CUresult sg_operation_check(CUcontext context, const sg_operation *operation) {
     case SG_OPERATION_EVENT_RECORD: return sg_event_check(context, operation->event, true);
     case SG_OPERATION_EVENT_WAIT: return sg_event_check(context, operation->event, false);
     case SG_OPERATION_FREE: return sg_free_check(context, &operation->memory);
+    case SG_OPERATION_VALUES: return sg_values_check(context, &operation->values);
+    case SG_OPERATION_GRAPH: return sg_plan_check(&operation->graph);
     }
     return CUDA_ERROR_INVALID_VALUE;
 }
@@ -23,8 +25,11 @@ CUresult sg_operation_perform(CUcontext context, const sg_operation *operation) 
     case SG_OPERATION_FILL: return sg_fill_perform(context, &operation->fill);
     case SG_OPERATION_HOST: return sg_host_perform(context, &operation->host);
     case SG_OPERATION_EVENT_RECORD: return sg_event_record(operation->event);
+    case SG_OPERATION_ALLOCATE: return sg_graph_memory_lend(operation->memory.address, true);
     case SG_OPERATION_FREE: return sg_free_perform(context, &operation->memory);
-    default: return CUDA_SUCCESS; /* waiting is what its fences are for; an allocation is made at once */
+    case SG_OPERATION_VALUES: return sg_values_perform(context, &operation->values);
+    case SG_OPERATION_GRAPH: return sg_plan_perform(context, operation->graph.plan);
+    default: return CUDA_SUCCESS; /* waiting is what its fences are for */
     }
 }
 
