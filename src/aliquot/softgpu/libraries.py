@@ -34,4 +34,12 @@ def environment(library_folder: Path, *, inherited: str = "") -> dict[str, str]:
     inherited: what LD_LIBRARY_PATH is now; the folder goes in front of it, once.
     """
     others = [entry for entry in inherited.split(":") if entry and entry != str(library_folder)]
-    return {"LD_LIBRARY_PATH": ":".join([str(library_folder), *others])}
+    ptxas = str(library_folder / "ptxas")
+    return {
+        "LD_LIBRARY_PATH": ":".join([str(library_folder), *others]),
+        # Triton translates PTX by a ptxas (the second name from compute capability 9.0 on), and links a
+        # helper of its own with a libcuda.so.1 that it asks ldconfig for.
+        "TRITON_LIBCUDA_PATH": str(library_folder),
+        "TRITON_PTXAS_PATH": ptxas,
+        "TRITON_PTXAS_BLACKWELL_PATH": ptxas,
+    }

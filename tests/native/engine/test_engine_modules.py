@@ -65,6 +65,18 @@ def test_forms_of_text_that_broke_other_parsers(engine: Any) -> None:
     engine.module(text.encode() + b"\0").launch(out, b"\0" * 12)
 
 
+def test_what_a_pointer_points_to_does_not_align_the_pointer(engine: Any) -> None:
+    """Triton writes `.ptr .global .align 1`; the parameter itself lies where an .u64 does."""
+    pointer = ".param .u64 .ptr .global .align 1"
+    parameters = f"{pointer} out, .param .u32 n, {pointer} second"
+    out = engine.device.put(np.zeros(1, "u4"))
+    body = "ld.param.u64 %d1, [second]; ld.param.u32 %r1, [n]; st.global.u32 [%d1], %r1;"
+    module = engine.body(body, parameters=parameters)
+    assert module.describe().parameter_bytes == 24
+    module.launch(0, 7, out)
+    assert out.array().tolist() == [7]
+
+
 def test_initial_values_of_every_kind(engine: Any) -> None:
     before = ".global .u32 a = 0x12345678;\n.global .align 8 .b8 b[8] = {1, 2, 0xff};\n.global .f32 c[2] = {0f3F800000, 2.5};\n"
     before += (

@@ -184,5 +184,11 @@ def test_a_reader_that_holds_the_mutex_for_a_moment_is_no_user(root: Path) -> No
 
 def test_the_environment_puts_the_library_folder_first_and_once() -> None:
     folder = Path("/a/softgpu")
-    assert environment(folder) == {"LD_LIBRARY_PATH": "/a/softgpu"}
-    assert environment(folder, inherited="/b:/a/softgpu::/c") == {"LD_LIBRARY_PATH": "/a/softgpu:/b:/c"}
+    assert environment(folder)["LD_LIBRARY_PATH"] == "/a/softgpu"
+    assert environment(folder, inherited="/b:/a/softgpu::/c")["LD_LIBRARY_PATH"] == "/a/softgpu:/b:/c"
+
+
+def test_the_environment_points_triton_at_the_ptxas_that_passes_ptx_through() -> None:
+    given = environment(Path("/a/softgpu"))
+    assert given["TRITON_PTXAS_PATH"] == given["TRITON_PTXAS_BLACKWELL_PATH"] == "/a/softgpu/ptxas"
+    assert given["TRITON_LIBCUDA_PATH"] == "/a/softgpu"

@@ -39,23 +39,27 @@ static void skip_attribute(sg_parser *parser) {
     }
 }
 
-/* `.global .align 4 .v2 .f32`, in any order, as parameters also have `.ptr .global`. */
+/* `.global .align 4 .v2 .f32`, in any order. What follows the `.ptr` of `.param .u64 .ptr .global .align 1`
+ * tells of the memory pointed to, not of the parameter. */
 static declared parse_declared(sg_parser *parser) {
     declared found = {.space = W_none, .type = W_none, .vector = 1};
+    bool pointed_to = false;
     while (parser->token.kind == TOKEN_DOTTED) {
         sg_token word = parser->token;
         sg_advance(parser);
         sg_word known = sg_word_named(word.text, word.length);
-        if (sg_token_is(&word, "align"))
+        if (sg_token_is(&word, "align") && pointed_to)
+            parse_alignment(parser);
+        else if (sg_token_is(&word, "align"))
             found.alignment = parse_alignment(parser);
         else if (sg_token_is(&word, "attribute"))
             skip_attribute(parser);
         else if (sg_token_is(&word, "ptr"))
-            continue;
+            pointed_to = true;
         else if (sg_words[known].kind == KIND_SPACE && found.space == W_none)
             found.space = known;
-        else if (sg_words[known].kind == KIND_SPACE && found.space == W_param)
-            continue; /* what a pointer parameter points to */
+        else if (sg_words[known].kind == KIND_SPACE && pointed_to)
+            continue;
         else if (sg_words[known].kind == KIND_VECTOR)
             found.vector = sg_words[known].bits;
         else if (sg_is_type(known) && found.type == W_none)

@@ -126,7 +126,10 @@ def remove(which: tuple[str, ...], quiet: bool) -> None:
 @command.command(
     "env",
     cls=Command,
-    help="Print what a program needs to use the software GPUs without a lease.",
+    help="""Print what a program needs to use the software GPUs without a lease.
+
+LD_LIBRARY_PATH is for every program; the variables of Triton name a ptxas that passes PTX through,
+which Triton needs in a lease on a software GPU too.""",
     examples=[
         ('eval "$(aliquot softgpu env)"', "this shell sees them whole: no share, no limit"),
         ('eval "$(aliquot softgpu env lab)"', "its CUDA programs see one set"),
