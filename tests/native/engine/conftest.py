@@ -50,6 +50,7 @@ class _Info(ctypes.Structure):
         ("static_shared_bytes", ctypes.c_uint32),
         ("local_bytes", ctypes.c_uint32),
         ("registers", ctypes.c_uint32),
+        ("constant_bytes", ctypes.c_uint32),
         ("maximum_threads", ctypes.c_uint32),
         ("required_threads", ctypes.c_uint32 * 3),
         ("ptx_version", ctypes.c_int),
