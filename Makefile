@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv/bin
 
-.PHONY: demo test test-all check generate bench build setup clients clients-more wheel clean
+.PHONY: demo test test-all check generate bench build setup clients clients-more clients-numba numba-suite wheel clean
 
 demo: build clients
 	@$(VENV)/aliquot demo
@@ -10,7 +10,7 @@ demo: build clients
 test: setup build clients
 	@tools/run_tests fast
 
-test-all: setup build clients clients-more
+test-all: setup build clients clients-more clients-numba
 	@tools/run_tests all
 
 check: setup
@@ -24,7 +24,11 @@ bench: setup build clients
 	@test -n "$(NAME)" || { echo "usage: make bench NAME=$$(ls bench | sed -n 's/\.py$$//p' | grep -v '^row$$' | paste -sd'|')"; exit 2; }
 	@$(VENV)/python bench/$(NAME).py
 
-# The four below do nothing, and write nothing, when they are up to date.
+# numba-cuda's own tests, some 2,050, against the list of what they gave: tests/numba_suite/expected.tsv.
+numba-suite: setup build clients-numba
+	@$(VENV)/python tools/numba_suite.py $(ARGS)
+
+# The five below do nothing, and write nothing, when they are up to date.
 build:
 	@tools/setup build
 setup:
@@ -33,9 +37,11 @@ clients:
 	@tools/setup clients
 clients-more:
 	@tools/setup clients-more
+clients-numba:
+	@tools/setup clients-numba
 
 wheel:
 	@$(PYTHON) -m pip wheel --no-deps -w dist .
 
 clean:
-	rm -rf build dist src/aliquot/_native .venv .clients .clients-more
+	rm -rf build dist src/aliquot/_native .venv .clients .clients-more .clients-numba

@@ -24,9 +24,9 @@ from queue import SimpleQueue
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 LIBRARIES = ROOT / "src" / "aliquot" / "_native" / "softgpu"
-DEVICES = ("2xH100", "--memory", "4GiB")
-"""Compute capability 9.0, so that no test is skipped for the card's age; two, for those on several;
-small, for some tests fill half of what the card has."""
+DEVICES = ("H100", "A100-40", "--memory", "4GiB")
+"""The first, which the tests use, of compute capability 9.0, so that none is skipped for its age; two, of two
+kinds, for the tests on several; small, for some tests fill half of what the card has."""
 TEST_SECONDS = 180
 _ATTEMPTS = 60
 """A file's processes; each but the last one lost a test."""
