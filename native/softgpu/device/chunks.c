@@ -36,9 +36,12 @@ int sg_chunk_commit(sg_device *device, uint32_t chunk) {
     do
         result = fallocate(arena, 0, offset, (off_t)SG_CHUNK_BYTES);
     while (result != 0 && errno == EINTR);
-    if (result == 0)
+    if (result != 0 && (errno != EOPNOTSUPP || zero_by_writing(arena, offset) != 0))
+        return -ENOMEM;
+    if (sg_budget_allows(device, 0))
         return 0;
-    return errno == EOPNOTSUPP ? zero_by_writing(arena, offset) : -ENOMEM;
+    sg_arena_discard(device, chunk, 1);
+    return -ENOMEM;
 }
 
 static size_t collect_free(const sg_device *device, uint32_t *chunks, size_t count) {

@@ -66,6 +66,7 @@ typedef struct {
     uint64_t bar1_bytes;
     uint64_t module_bytes; /* code memory of a context comes in pieces of this; 0: it is not charged */
     int local_threads;     /* for how many threads local memory is set aside; 0: it is not charged */
+    int kernel_timeout_ms; /* a kernel that runs longer is ended; 0: never */
 } sg_facts;
 
 typedef struct sg_state sg_state;
@@ -159,8 +160,16 @@ int sg_chunks_take(sg_device *device, uint32_t *chunks, size_t count);
 /* Give chunks back: their content is gone and the disk has the space again. */
 void sg_chunks_give(sg_device *device, const uint32_t *chunks, size_t count);
 /* Make sure that a chunk has blocks on disk, so that a store to it cannot raise SIGBUS. -ENOMEM on a
- * full disk. */
+ * full disk, and where the machine's budget is used up. */
 int sg_chunk_commit(sg_device *device, uint32_t chunk);
+
+/* ---- the machine's memory (budget.c) ---- */
+
+/* May software GPUs take `more` bytes of the machine's memory beyond what they hold? */
+bool sg_budget_allows(sg_device *device, uint64_t more);
+/* Page-locked memory of this process: counted while it lives. -ENOMEM beyond the budget. */
+int sg_host_memory_take(sg_device *device, uint64_t bytes);
+void sg_host_memory_give(sg_device *device, uint64_t bytes);
 
 /* ---- memory that several processes hold (shares.c) ---- */
 

@@ -54,6 +54,7 @@ static const field fields[] = {
     BYTES_FIELD(bar1_bytes, false),
     BYTES_FIELD(module_bytes, false),
     INT_FIELD(local_threads, false),
+    INT_FIELD(kernel_timeout_ms, false),
 };
 enum { FIELD_COUNT = sizeof fields / sizeof *fields };
 _Static_assert(FIELD_COUNT + 2 <= 64, "one bit of `seen` each");

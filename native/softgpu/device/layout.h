@@ -11,7 +11,7 @@
 #include "device.h"
 
 #define SG_STATE_MAGIC UINT64_C(0x3145544154535153) /* "SQSTATE1" */
-#define SG_STATE_VERSION 3
+#define SG_STATE_VERSION 4
 #define SG_BUCKETS 16 /* of the recent past ... */
 #define SG_BUCKET_NS UINT64_C(100000000) /* ... 100 ms each */
 
@@ -65,6 +65,7 @@ struct sg_state {
     _Atomic uint64_t incident_count;
     sg_incident_place incidents[SG_INCIDENTS];
     sg_slot slots[SG_MAXIMUM_PROCESSES];
+    _Atomic uint64_t host_bytes[SG_MAXIMUM_PROCESSES]; /* page-locked memory of each slot: budget.c */
     sg_share shares[SG_MAXIMUM_SHARES];
     _Atomic uint16_t owners[]; /* per chunk: slot + 1, or SG_SHARE_OWNER + share; 0 free */
 };

@@ -148,6 +148,7 @@ int sg_process_enter(sg_device *device) {
         if (atomic_load(&slot->used) != 0 || sg_lock_try(device->state_file.number, SG_LOCK_SLOTS + i) != 0)
             continue;
         describe_self(slot);
+        atomic_store(&device->state->host_bytes[i], 0);
         atomic_store(&slot->used, SG_SLOT_USED);
         device->slot = i;
         error = 0;

@@ -39,7 +39,10 @@ static const fixed_attribute fixed[] = {
     {95, 1},         /* COOPERATIVE_LAUNCH */
     {99, 1},         /* HOST_REGISTER_SUPPORTED */
     {111, 0},        /* RESERVED_SHARED_MEMORY_PER_BLOCK */
+    {102, 1},        /* VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED */
+    {103, 1},        /* HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED */
     {115, 1},        /* MEMORY_POOLS_SUPPORTED */
+    {119, 1},        /* MEMPOOL_SUPPORTED_HANDLE_TYPES: by file descriptor */
     {122, 1},        /* CAN_USE_64_BIT_STREAM_MEM_OPS */
     {123, 1},        /* CAN_USE_STREAM_WAIT_VALUE_NOR */
     {126, 1},        /* MEM_SYNC_DOMAIN_COUNT */
@@ -55,6 +58,7 @@ static bool of_profile(const sg_facts *facts, int attribute, int *value) {
     case 8: *value = facts->shared_per_block_bytes; return true;
     case 12: *value = facts->registers_per_block; return true;
     case 13: *value = facts->clock_khz; return true;
+    case 17: *value = facts->kernel_timeout_ms > 0; return true; /* KERNEL_EXEC_TIMEOUT */
     case 16: *value = facts->multiprocessors; return true;
     case 32: *value = facts->ecc == 1; return true; /* ECC_ENABLED */
     case 33: *value = (int)facts->pci_bus; return true;

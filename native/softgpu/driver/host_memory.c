@@ -10,16 +10,22 @@ static CUresult allocate_host(void **place, size_t size, unsigned flags) {
         return result;
     if (place == NULL || size == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    /* Whole pages of our own, never malloc: a program that writes behind the end must not hit a heap. */
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
+    sg_device *device = context->gpu->device;
+    if (sg_host_memory_take(device, size) != 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    result = sg_memory_adopt(context, memory, size, SG_MEMORY_HOST, flags);
-    if (result != CUDA_SUCCESS)
-        munmap(memory, size);
-    else
-        *place = memory;
-    return result;
+    /* Whole pages of our own, never malloc: a program that writes behind the end must not hit a heap. There
+     * at once, as page-locked memory is: it is counted as taken. */
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    result = memory == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY
+                                  : sg_memory_adopt(context, memory, size, SG_MEMORY_HOST, flags);
+    if (result != CUDA_SUCCESS) {
+        sg_host_memory_give(device, size);
+        if (memory != MAP_FAILED)
+            munmap(memory, size);
+        return result;
+    }
+    *place = memory;
+    return CUDA_SUCCESS;
 }
 
 SG_EXPORT CUresult cuMemHostAlloc(void **place, size_t size, unsigned flags) {
@@ -35,8 +41,10 @@ SG_EXPORT CUresult cuMemFreeHost(void *place) {
     if (place == NULL)
         return sg_ready();
     CUresult result = sg_memory_free((uintptr_t)place, 1u << SG_MEMORY_HOST, &was);
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
         munmap(was.host, was.size);
+        sg_host_memory_give(was.gpu->device, was.size);
+    }
     return result;
 }
 

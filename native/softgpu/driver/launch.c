@@ -83,6 +83,7 @@ CUresult sg_kernel_perform(CUcontext context, const sg_kernel_operation *kernel)
         .cooperative = g->cooperative,
         .multiprocessors = (uint32_t)device->facts.multiprocessors,
         .clock_hz = (uint64_t)device->facts.clock_khz * 1000,
+        .timeout_ns = (uint64_t)device->facts.kernel_timeout_ms * 1000000,
         .worker_threads = sg_worker_count(),
         .print = print_to_stdout,
         .heap_allocate = sg_heap_allocate,

@@ -1,0 +1,197 @@
+/* The budget: what all software GPUs of one folder may take of the machine's memory.
+ *
+ * Held is what is truly there: the blocks of each device's arena, which a kill cannot make wrong, and the
+ * page-locked memory of each living process. A sum kept beside it would drift. Who commits a chunk looks
+ * afterwards and gives it back where that was too much: without any lock the budget is never exceeded for
+ * longer than that takes; two at once may both be refused the last chunk.
+ *
+ * The arena lies in the device's own folder. On a disk its pages are page cache, which the kernel writes back
+ * before it runs out of memory, so there the budget keeps the machine from thrashing; on tmpfs they can only
+ * be swapped, and it keeps the machine from the kernel's killer. It is the same budget for both: half of what
+ * would be available without us. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "layout.h"
+#include "machine_memory.h"
+
+enum { PATH_SIZE = 4400, FILE_SIZE = PATH_SIZE + 64 };
+#define FRESH_NS UINT64_C(100000000) /* how long what the machine has is not asked for again */
+
+typedef struct {
+    uint64_t arenas, host;
+    bool in_memory; /* an arena lies on tmpfs */
+} held;
+
+static uint64_t arena_bytes(const char *folder, bool *in_memory) {
+    char path[FILE_SIZE];
+    struct stat about;
+    struct statfs system;
+    snprintf(path, sizeof path, "%s/arena", folder);
+    if (stat(path, &about) != 0)
+        return 0;
+    *in_memory = *in_memory || (statfs(path, &system) == 0 && system.f_type == TMPFS_MAGIC);
+    return (uint64_t)about.st_blocks * 512;
+}
+
+/* The page-locked memory of the living processes of a device, by a look at its file. */
+static uint64_t host_bytes(const char *folder) {
+    char path[FILE_SIZE];
+    uint64_t bytes[SG_MAXIMUM_PROCESSES], sum = 0;
+    snprintf(path, sizeof path, "%s/state", folder);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    if (pread(file, bytes, sizeof bytes, offsetof(sg_state, host_bytes)) == (ssize_t)sizeof bytes)
+        for (int i = 0; i < SG_MAXIMUM_PROCESSES; i++)
+            if (bytes[i] != 0 && sg_lock_held_elsewhere(file, SG_LOCK_SLOTS + i))
+                sum += bytes[i];
+    close(file);
+    return sum;
+}
+
+static void devices_folder(const sg_device *device, char *folder) {
+    snprintf(folder, sizeof device->folder, "%s", device->folder);
+    char *slash = strrchr(folder, '/');
+    if (slash != NULL)
+        *slash = '\0';
+}
+
+static held look(const char *folder) {
+    held found = {0, 0, false};
+    struct dirent *entry;
+    DIR *stream = opendir(folder);
+    while (stream != NULL && (entry = readdir(stream)) != NULL) {
+        char path[PATH_SIZE];
+        if (entry->d_name[0] == '.')
+            continue;
+        int length = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (length < 0 || (size_t)length >= sizeof path - 8)
+            continue;
+        found.arenas += arena_bytes(path, &found.in_memory);
+        found.host += host_bytes(path);
+    }
+    if (stream != NULL)
+        closedir(stream);
+    return found;
+}
+
+/* "8589934592", "8G", "512M". */
+static bool parse_bytes(const char *text, uint64_t *bytes) {
+    char *end;
+    unsigned shift = 0;
+    uint64_t number = strtoull(text, &end, 10);
+    if (end == text)
+        return false;
+    switch (*end) {
+    case 'K': shift = 10; break;
+    case 'M': shift = 20; break;
+    case 'G': shift = 30; break;
+    case 'T': shift = 40; break;
+    default: break;
+    }
+    *bytes = number > UINT64_MAX >> shift ? UINT64_MAX : number << shift;
+    return true;
+}
+
+static bool configured(const char *folder, uint64_t *bytes) {
+    char path[FILE_SIZE], text[64];
+    const char *variable = getenv("ALIQUOT_SOFTGPU_MEMORY_BUDGET");
+    if (variable != NULL && parse_bytes(variable, bytes))
+        return true;
+    snprintf(path, sizeof path, "%s/memory-budget", folder);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0)
+        close(file);
+    if (length <= 0)
+        return false;
+    text[length] = '\0';
+    return parse_bytes(text, bytes);
+}
+
+static uint64_t by_machine(const held *now) {
+    sg_machine_memory memory;
+    if (!sg_machine_memory_read(&memory))
+        return UINT64_MAX; /* no /proc: nothing is known */
+    if (memory.exhausted)
+        return 0;
+    uint64_t without_us = memory.available + now->host + (now->in_memory ? now->arenas : 0);
+    return (without_us < memory.limit ? without_us : memory.limit) / 2;
+}
+
+static uint64_t budget(const char *folder, const held *now) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static uint64_t asked_ns, bytes;
+    uint64_t result;
+    if (configured(folder, &result))
+        return result;
+    /* Nobody waits: a fork may have copied the lock in any state. */
+    if (pthread_mutex_trylock(&lock) != 0)
+        return by_machine(now);
+    uint64_t time = sg_monotonic_ns();
+    if (asked_ns == 0 || time - asked_ns > FRESH_NS) {
+        bytes = by_machine(now);
+        asked_ns = time;
+    }
+    result = bytes;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+static bool kept(const char *folder, uint64_t more) {
+    held now = look(folder);
+    uint64_t sum = now.arenas + now.host, limit = budget(folder, &now);
+    return sum <= limit && more <= limit - sum;
+}
+
+/* Memory of processes that were killed on another device still counts until somebody looks there. */
+static void repair_all(const char *folder) {
+    sg_device *devices = calloc(SG_MAXIMUM_DEVICES, sizeof *devices);
+    int count = devices != NULL ? sg_inventory_read(folder, devices, SG_MAXIMUM_DEVICES) : 0;
+    for (int i = 0; i < count; i++)
+        if (sg_state_open(&devices[i], SG_READER_PATIENCE_NS) == 0) {
+            (void)sg_used_bytes(&devices[i]);
+            sg_state_close(&devices[i]);
+        }
+    free(devices);
+}
+
+bool sg_budget_allows(sg_device *device, uint64_t more) {
+    char folder[sizeof device->folder];
+    devices_folder(device, folder);
+    if (kept(folder, more))
+        return true;
+    (void)sg_used_bytes(device);
+    repair_all(folder);
+    if (kept(folder, more))
+        return true;
+    sg_log_once(device, "memory", "the machine's budget for software GPUs is used up");
+    return false;
+}
+
+int sg_host_memory_take(sg_device *device, uint64_t bytes) {
+    if (!sg_budget_allows(device, bytes))
+        return -ENOMEM;
+    if (device->state != NULL && device->slot != SG_NO_SLOT)
+        atomic_fetch_add(&device->state->host_bytes[device->slot], bytes);
+    return 0;
+}
+
+void sg_host_memory_give(sg_device *device, uint64_t bytes) {
+    if (device->state == NULL || device->slot == SG_NO_SLOT)
+        return;
+    _Atomic uint64_t *mine = &device->state->host_bytes[device->slot];
+    uint64_t now = atomic_load(mine);
+    /* Not what an earlier life of this process on the device took. */
+    while (!atomic_compare_exchange_weak(mine, &now, now > bytes ? now - bytes : 0)) {
+    }
+}
