@@ -140,7 +140,7 @@ def test_the_machines_memory_is_read_with_the_limits_of_its_control_groups(
     main.write_text(
         '#include <stdio.h>\n#include "machine_memory.h"\nint main(void) { sg_machine_memory m;'
         " if (!sg_machine_memory_read(&m)) return 1;"
-        ' printf("%llu %llu %d\\n", (unsigned long long)m.available, (unsigned long long)m.limit, m.exhausted);'
+        ' printf("%ju %ju %d\\n", (uintmax_t)m.available, (uintmax_t)m.limit, m.exhausted);'
         " return 0; }\n"
     )
     program = compile_c(

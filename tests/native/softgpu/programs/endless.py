@@ -1,4 +1,4 @@
-"""A kernel that never ends, in a context of its own: what its context says afterwards, and another's kernel."""
+"""A kernel without end, in a context of its own: what that context says then, and another kernel."""
 
 from ctypes import byref, c_int, c_uint64, c_void_p
 
