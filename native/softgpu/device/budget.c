@@ -39,7 +39,8 @@ static uint64_t arena_bytes(const char *folder, bool *in_memory) {
     if (stat(path, &about) != 0)
         return 0;
     *in_memory = *in_memory || (statfs(path, &system) == 0 && system.f_type == TMPFS_MAGIC);
-    return (uint64_t)about.st_blocks * 512;
+    /* Whole chunks: the blocks in which a file system notes where they are, are counted as well. */
+    return (uint64_t)about.st_blocks * 512 / SG_CHUNK_BYTES * SG_CHUNK_BYTES;
 }
 
 /* The page-locked memory of the living processes of a device, by a look at its file. */

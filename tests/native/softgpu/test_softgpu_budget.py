@@ -30,7 +30,7 @@ def test_chunks_beyond_the_budget_are_out_of_memory_and_cost_nothing(box: Box, d
     process = box.start("budget.py", "16", "0")
     seen = first_answer(process)
     assert (seen["filled"], seen["refused"], seen["kept"]) == (10, [2], True)
-    assert (device / "arena").stat().st_blocks * 512 == 20 * MIB
+    assert 20 * MIB <= (device / "arena").stat().st_blocks * 512 < 22 * MIB
     assert "memory the machine's budget for software GPUs is used up" in box.log(device)
 
 
