@@ -61,10 +61,17 @@ SG_EXPORT CUresult cuGetProcAddress(const char *name, void **address, int versio
     return cuGetProcAddress_v2(name, address, version, flags, NULL);
 }
 
-/* Tables of undocumented functions that NVIDIA's own libraries use. A software GPU is not NVIDIA's
- * driver and has none. */
+/* The table that NVIDIA's CUDA runtime, 12 and 13, wants before anything else. Known here by its name only, to
+ * say in the log what it means that there is none: the runtime itself says "named symbol not found". */
+static const unsigned char RUNTIME_TABLE[16] = {0x6B, 0xD5, 0xFB, 0x6C, 0x5B, 0xF4, 0xE7, 0x4A,
+                                                0x89, 0x87, 0xD9, 0x39, 0x12, 0xFD, 0x9D, 0xF9};
+
+/* Tables of undocumented functions that NVIDIA's own libraries use, NVRTC among them, which does without. A
+ * software GPU is not NVIDIA's driver and has none. */
 SG_EXPORT CUresult cuGetExportTable(const void **table, const void *id) {
     if (table == NULL || id == NULL)
         return CUDA_ERROR_INVALID_VALUE;
+    if (memcmp(id, RUNTIME_TABLE, sizeof RUNTIME_TABLE) == 0)
+        sg_log_unsupported("program", "built on NVIDIA's CUDA runtime: it runs on NVIDIA's driver only");
     return CUDA_ERROR_NOT_FOUND;
 }
