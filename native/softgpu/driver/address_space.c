@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture.h"
 #include "memory.h"
 
 /* Up to this size, allocations share chunks; above, each has its own. */
@@ -159,6 +160,9 @@ CUresult sg_memory_free(uint64_t address, unsigned kinds, sg_allocation *was) {
         return CUDA_ERROR_INVALID_VALUE;
     if (atomic_load(&found.context->sticky) != CUDA_SUCCESS)
         return (CUresult)atomic_load(&found.context->sticky);
+    result = sg_capture_forbids_unsafe();
+    if (result != CUDA_SUCCESS)
+        return result;
     sg_context_drain(found.context);
     return sg_memory_release(address, kinds, was);
 }

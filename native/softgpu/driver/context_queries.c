@@ -1,5 +1,5 @@
 /* What a context says about itself. */
-#include "driver.h"
+#include "capture.h"
 
 SG_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext given) {
     CUcontext context;
@@ -52,6 +52,9 @@ SG_EXPORT CUresult cuCtxGetId(CUcontext given, unsigned long long *id) {
 SG_EXPORT CUresult cuCtxSynchronize_v2(CUcontext given) {
     CUcontext context;
     CUresult result = sg_context_or_current(given, &context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = sg_capture_forbids_context_wait(context);
     if (result != CUDA_SUCCESS)
         return result;
     sg_context_drain(context);

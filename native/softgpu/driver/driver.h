@@ -279,6 +279,7 @@ struct CUevent_st {
     _Atomic unsigned references; /* the program's, and one each operation that waits to be performed */
     sg_fence fence;              /* of its latest record, under the lock of queues.c */
     _Atomic uint64_t at_ns;      /* of its latest record that is done; 0: none */
+    struct sg_captured *captured; /* where a capture recorded it, under the lock of capture.c */
 };
 
 /* The context of a stream handle; NULL and the two special handles mean the current context. *stream

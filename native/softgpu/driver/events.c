@@ -1,7 +1,7 @@
 /* Events: the time at which all work before them was done. */
 #include <stdlib.h>
 
-#include "queues.h"
+#include "capture.h"
 
 enum { DISABLE_TIMING = 2, INTERPROCESS = 4, ALL_FLAGS = 7 };
 
@@ -41,7 +41,7 @@ CUresult sg_event_check(CUcontext context, CUevent event, bool record) {
 SG_EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
     if (flags > 1)
         return sg_ready() == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED;
-    return sg_submit(stream, &(sg_operation){SG_OPERATION_EVENT_RECORD, .event = event});
+    return sg_submit(stream, &(sg_operation){SG_OPERATION_EVENT_RECORD, .external = flags == 1, .event = event});
 }
 
 SG_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
@@ -52,6 +52,8 @@ void sg_event_release(CUevent event) {
     if (atomic_fetch_sub(&event->references, 1) > 1)
         return;
     sg_fence_clear(&event->fence);
+    if (event->captured != NULL)
+        sg_capture_drop_event(event);
     free(event);
 }
 
@@ -63,7 +65,8 @@ static CUresult state_of(CUevent event) {
         return CUDA_ERROR_INVALID_HANDLE;
     if (sg_in_host_function())
         return CUDA_ERROR_NOT_PERMITTED;
-    return (CUresult)atomic_load(&event->context->sticky);
+    result = sg_capture_forbids_event(event);
+    return result == CUDA_SUCCESS ? (CUresult)atomic_load(&event->context->sticky) : result;
 }
 
 /* An event that was never recorded is complete. */

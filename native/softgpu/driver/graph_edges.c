@@ -184,6 +184,8 @@ SG_EXPORT CUresult cuGraphDestroyNode(CUgraphNode node) {
     if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
         return CUDA_ERROR_NOT_SUPPORTED;
     CUgraph graph = node->graph;
+    if (graph->capturing)
+        return CUDA_ERROR_INVALID_VALUE;
     for (CUgraphNode other = graph->first; other != NULL; other = other->next)
         sg_node_disconnect(other, node);
     CUgraphNode *at = &graph->first;

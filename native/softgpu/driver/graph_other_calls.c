@@ -32,7 +32,7 @@ SG_EXPORT CUresult cuGraphDestroy(CUgraph graph) {
     CUresult result = known_graph(graph);
     if (result != CUDA_SUCCESS)
         return result;
-    if (graph->within != NULL) /* it goes with its node */
+    if (graph->within != NULL || graph->capturing) /* it goes with its node */
         return CUDA_ERROR_INVALID_VALUE;
     sg_graph_discard(graph);
     return CUDA_SUCCESS;

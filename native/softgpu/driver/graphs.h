@@ -46,6 +46,7 @@ struct CUgraph_st {
     CUgraphNode first, *last;
     size_t count;
     unsigned next_node;
+    bool capturing; /* streams add to it: neither it nor its nodes may go */
     CUgraphNode within; /* the node that owns it */
     sg_held *held;
 };

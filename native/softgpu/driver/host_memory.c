@@ -1,7 +1,7 @@
 /* Page-locked host memory. The device uses it at its host address. */
 #include <sys/mman.h>
 
-#include "driver.h"
+#include "capture.h"
 
 static CUresult allocate_host(void **place, size_t size, unsigned flags) {
     CUcontext context;
@@ -10,6 +10,9 @@ static CUresult allocate_host(void **place, size_t size, unsigned flags) {
         return result;
     if (place == NULL || size == 0)
         return CUDA_ERROR_INVALID_VALUE;
+    result = sg_capture_forbids_unsafe();
+    if (result != CUDA_SUCCESS)
+        return result;
     sg_device *device = context->gpu->device;
     if (sg_host_memory_take(device, size) != 0)
         return CUDA_ERROR_OUT_OF_MEMORY;

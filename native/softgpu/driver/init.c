@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graphs.h"
+#include "capture.h"
 
 typedef enum { NOT_YET, READY, FORKED } phase;
 
@@ -26,6 +26,7 @@ static void after_fork_in_child(void) {
     sg_memory_forget();
     sg_queues_forget();
     sg_graph_memory_forget();
+    sg_capture_forget();
 }
 
 static CUresult find_devices(void) {

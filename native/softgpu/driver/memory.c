@@ -1,5 +1,5 @@
 /* Allocation calls. */
-#include "operation.h"
+#include "capture.h"
 
 enum { PITCH_ALIGNMENT = 512 };
 
@@ -25,6 +25,9 @@ static CUresult allocate(CUdeviceptr *address, size_t size, sg_memory_kind kind)
         return result;
     if (address == NULL || size == 0)
         return CUDA_ERROR_INVALID_VALUE;
+    result = sg_capture_forbids_unsafe();
+    if (result != CUDA_SUCCESS)
+        return result;
     result = sg_memory_allocate(context, size, kind, &made);
     if (result == CUDA_SUCCESS)
         *address = made.address;

@@ -20,6 +20,21 @@ OF_THREAD(cuStreamGetId, (CUstream stream, unsigned long long *id), OWN, id)
 OF_THREAD(cuStreamGetCtx, (CUstream stream, CUcontext *context), OWN, context)
 OF_THREAD(cuStreamGetCtx_v2, (CUstream stream, CUcontext *context, void **green), OWN, context, green)
 OF_THREAD(cuStreamGetDevice, (CUstream stream, CUdevice *device), OWN, device)
+OF_THREAD(cuStreamBeginCapture_v2, (CUstream stream, int mode), OWN, mode)
+OF_THREAD(cuStreamBeginCapture, (CUstream stream), OWN)
+OF_THREAD(cuStreamBeginCaptureToGraph, (CUstream stream, CUgraph graph, const CUgraphNode *nodes,
+          const CUgraphEdgeData *data, size_t count, int mode), OWN, graph, nodes, data, count, mode)
+OF_THREAD(cuStreamEndCapture, (CUstream stream, CUgraph *graph), OWN, graph)
+OF_THREAD(cuStreamGetCaptureInfo, (CUstream stream, int *status, uint64_t *id), OWN, status, id)
+OF_THREAD(cuStreamGetCaptureInfo_v2, (CUstream stream, int *status, uint64_t *id, CUgraph *graph,
+          const CUgraphNode **nodes, size_t *count), OWN, status, id, graph, nodes, count)
+OF_THREAD(cuStreamGetCaptureInfo_v3, (CUstream stream, int *status, uint64_t *id, CUgraph *graph,
+          const CUgraphNode **nodes, const CUgraphEdgeData **data, size_t *count), OWN, status, id, graph, nodes, data,
+          count)
+OF_THREAD(cuStreamUpdateCaptureDependencies, (CUstream stream, CUgraphNode *nodes, size_t count, unsigned flags), OWN,
+          nodes, count, flags)
+OF_THREAD(cuStreamUpdateCaptureDependencies_v2, (CUstream stream, CUgraphNode *nodes, const CUgraphEdgeData *data,
+          size_t count, unsigned flags), OWN, nodes, data, count, flags)
 OF_THREAD(cuStreamIsCapturing, (CUstream stream, int *status), OWN, status)
 OF_THREAD(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags), OWN, event, flags)
 OF_THREAD(cuStreamAttachMemAsync, (CUstream stream, CUdeviceptr address, size_t size, unsigned flags), OWN,

@@ -142,6 +142,10 @@ CUcontext sg_queue_context(const sg_queue *queue) {
     return queue->context;
 }
 
+bool sg_queue_apart(const sg_queue *queue) {
+    return queue->apart;
+}
+
 /* ---- the thread of a queue ---- */
 
 static void discard(work *item) {

@@ -17,6 +17,7 @@ void sg_queue_release(sg_queue *queue);
 sg_queue *sg_queue_legacy(CUcontext context);
 sg_queue *sg_queue_of_thread(CUcontext context);
 CUcontext sg_queue_context(const sg_queue *queue);
+bool sg_queue_apart(const sg_queue *queue);
 
 /* Perform it now or queue a copy of it, behind what the stream and `operation` have to wait for. */
 CUresult sg_queue_submit(sg_queue *queue, const sg_operation *operation);

@@ -1,7 +1,7 @@
 /* Streams as handles; queues.c keeps their order. */
 #include <stdlib.h>
 
-#include "queues.h"
+#include "capture.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic unsigned long long next_id = 16; /* the default streams have 1 and 2 */
@@ -76,6 +76,7 @@ static void unlink_stream(CUstream stream) {
 }
 
 static void discard(CUstream stream) {
+    sg_capture_leave(stream->queue);
     unlink_stream(stream);
     sg_queue_release(stream->queue);
     free(stream);
@@ -110,6 +111,9 @@ SG_EXPORT CUresult cuStreamQuery(CUstream given) {
     CUresult result = sg_stream_queue(given, &context, &queue);
     if (result != CUDA_SUCCESS)
         return result;
+    result = sg_capture_forbids_wait(queue);
+    if (result != CUDA_SUCCESS)
+        return result;
     return sg_queue_idle(queue) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -119,6 +123,9 @@ SG_EXPORT CUresult cuStreamSynchronize(CUstream given) {
     CUresult result = sg_stream_queue(given, &context, &queue);
     if (result != CUDA_SUCCESS)
         return result;
+    result = sg_capture_forbids_wait(queue);
+    if (result != CUDA_SUCCESS)
+        return result;
     sg_queue_drain(queue);
     return (CUresult)atomic_load(&context->sticky);
 }
@@ -126,7 +133,7 @@ SG_EXPORT CUresult cuStreamSynchronize(CUstream given) {
 SG_EXPORT CUresult cuStreamWaitEvent(CUstream given, CUevent event, unsigned flags) {
     if (flags > 1)
         return sg_ready() == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED;
-    return sg_submit(given, &(sg_operation){SG_OPERATION_EVENT_WAIT, .event = event});
+    return sg_submit(given, &(sg_operation){SG_OPERATION_EVENT_WAIT, .external = flags == 1, .event = event});
 }
 
 SG_EXPORT CUresult cuStreamGetPriority(CUstream given, int *priority) {
@@ -193,19 +200,6 @@ SG_EXPORT CUresult cuStreamGetDevice(CUstream given, CUdevice *device) {
     if (device == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     *device = context->gpu->ordinal;
-    return CUDA_SUCCESS;
-}
-
-/* No stream is ever captured: cuStreamBeginCapture is not supported. */
-SG_EXPORT CUresult cuStreamIsCapturing(CUstream given, int *status) {
-    CUcontext context;
-    CUstream stream;
-    CUresult result = sg_stream_resolve(given, &context, &stream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (status == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    *status = 0;
     return CUDA_SUCCESS;
 }
 

@@ -1,5 +1,5 @@
 /* The one place through which everything passes that a stream orders. */
-#include "queues.h"
+#include "capture.h"
 
 CUresult sg_operation_check(CUcontext context, const sg_operation *operation) {
     switch (operation->kind) {
@@ -46,10 +46,14 @@ static CUresult allocate(CUcontext context, sg_memory_operation *memory) {
 CUresult sg_submit(CUstream given, sg_operation *operation) {
     CUcontext context;
     sg_queue *queue;
+    bool captured;
     CUresult result = sg_stream_queue(given, &context, &queue);
     if (result == CUDA_SUCCESS)
         result = sg_operation_check(context, operation);
     if (result != CUDA_SUCCESS)
+        return result;
+    result = sg_capture_submit(context, queue, operation, &captured);
+    if (captured)
         return result;
     if (operation->kind == SG_OPERATION_ALLOCATE)
         return allocate(context, &operation->memory);

@@ -23,6 +23,6 @@ def run_program(box: Box, compile_c: Callable[..., Path], source: str) -> None:
 
 
 @pytest.mark.usefixtures("device")
-@pytest.mark.parametrize("program", ["stream_order", "graphs"])
+@pytest.mark.parametrize("program", ["stream_order", "graphs", "capture"])
 def test_a_program_on_streams_ends_well(box: Box, compile_c: Callable[..., Path], program: str) -> None:
     run_program(box, compile_c, f"{program}.c")
