@@ -1,6 +1,6 @@
 """Write tests/native/engine/ptx/*.ptx: what compilers really emit, as test data.
 
-Run by hand, with a Python that has numba-cuda and NVRTC (neither needs a GPU)::
+Run by hand, with a Python that has numba-cuda, NVRTC and nvidia-cuda-crt (mma.h); none needs a GPU::
 
     python tools/generate_engine_corpus.py
 
@@ -53,7 +53,9 @@ def _nvrtc(source: str, options: list[str]) -> str:
     if not any(option.startswith("--gpu-architecture") for option in options):
         options = [*options, "--gpu-architecture=compute_80"]
     _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
-    arguments = [option.encode() for option in [*options, "--device-int128"]]
+    folders = [Path(part) / "cu13" / "include" for part in importlib.import_module("nvidia").__path__]
+    options = [*options, "--device-int128", *(f"--include-path={folder}" for folder in folders)]
+    arguments = [option.encode() for option in options]
     (error,) = nvrtc.nvrtcCompileProgram(program, len(arguments), arguments)
     if error:
         _, size = nvrtc.nvrtcGetProgramLogSize(program)

@@ -450,6 +450,39 @@ def test_text_with_debug_sections(engine: Any, name: str) -> None:
     np.testing.assert_array_equal(out.array(), expected)
 
 
+def test_a_matrix_product_by_warps(engine: Any) -> None:
+    a = RANDOM.standard_normal((64, 48)).astype("f2")
+    b = RANDOM.standard_normal((48, 32)).astype("f2")
+    out = engine.device.put(np.zeros((64, 32), "f4"))
+    engine.corpus("nvrtc_wmma_matmul").launch(
+        engine.device.put(a), engine.device.put(b.T.copy()), out, 32, 48, 0.5, grid=(2, 2), block=(32, 2)
+    )
+    sums = np.zeros((64, 32), "f4")
+    for at in range(0, 48, 16):  # exact in double, rounded after each step
+        sums = (sums + a[:, at : at + 16].astype("f8") @ b[at : at + 16].astype("f8")).astype("f4")
+    np.testing.assert_array_equal(out.array(), sums * np.float32(0.5))
+
+
+def test_a_matrix_product_of_bytes(engine: Any) -> None:
+    a, b = RANDOM.integers(-128, 128, (32, 16)).astype("i1"), RANDOM.integers(-128, 128, (16, 8)).astype("i1")
+    out = engine.device.put(np.zeros((8, 32), "i4"))
+    engine.corpus("nvrtc_wmma_bytes").launch(
+        engine.device.put(a.T.copy()), engine.device.put(b), out, block=32
+    )
+    np.testing.assert_array_equal(out.array().T, a.astype("i4") @ b.astype("i4") + 1)
+
+
+def test_a_matrix_product_by_ldmatrix_and_mma(engine: Any) -> None:
+    a = RANDOM.standard_normal((16, 64)).astype("f2")
+    b = RANDOM.standard_normal((64, 8)).astype("f2")
+    out = engine.device.put(np.zeros((16, 8), "f4"))
+    engine.corpus("nvrtc_mma_matmul").launch(engine.device.put(a), engine.device.put(b), out, 64, block=32)
+    sums = np.zeros((16, 8), "f4")
+    for at in range(0, 64, 16):
+        sums = (sums + a[:, at : at + 16].astype("f8") @ b[at : at + 16].astype("f8")).astype("f4")
+    np.testing.assert_array_equal(out.array(), sums)
+
+
 def test_text_for_another_architecture(engine: Any) -> None:
     x = RANDOM.random(32).astype("f4")
     out = engine.device.put(np.zeros_like(x))

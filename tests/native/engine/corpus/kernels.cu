@@ -318,6 +318,70 @@ extern "C" __global__ void k(const int *x, int *out) {
 __device__ __noinline__ int triple(int x) { return x * 3; }
 extern "C" __global__ void k(const int *x, int *out) { out[threadIdx.x] = triple(x[threadIdx.x]) + 1; }
 
+//// wmma_matmul
+// c = alpha a b, rows of a by columns of b: a warp makes a tile of 16 x 16, as NVIDIA's samples do.
+#include <mma.h>
+using namespace nvcuda;
+extern "C" __global__ void k(const half *a, const half *b, float *c, int n, int depth, float alpha) {
+    int row = (blockIdx.y * blockDim.y + threadIdx.y) * 16, column = blockIdx.x * 16;
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> left;
+    wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> right;
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum;
+    wmma::fill_fragment(sum, 0.0f);
+    for (int at = 0; at < depth; at += 16) {
+        wmma::load_matrix_sync(left, a + row * depth + at, depth);
+        wmma::load_matrix_sync(right, b + column * depth + at, depth);
+        wmma::mma_sync(sum, left, right, sum);
+    }
+    for (int i = 0; i < sum.num_elements; i++) sum.x[i] *= alpha;
+    wmma::store_matrix_sync(c + row * n + column, sum, n, wmma::mem_row_major);
+}
+
+//// wmma_bytes
+// One tile of 32 x 8 from shared memory, by elements of a byte.
+#include <mma.h>
+using namespace nvcuda;
+extern "C" __global__ void k(const signed char *a, const signed char *b, int *c) {
+    __shared__ __align__(32) signed char left[32 * 16], right[16 * 8];
+    for (int i = threadIdx.x; i < 32 * 16; i += 32) left[i] = a[i];
+    for (int i = threadIdx.x; i < 16 * 8; i += 32) right[i] = b[i];
+    __syncwarp();
+    wmma::fragment<wmma::matrix_a, 32, 8, 16, signed char, wmma::col_major> x;
+    wmma::fragment<wmma::matrix_b, 32, 8, 16, signed char, wmma::row_major> y;
+    wmma::fragment<wmma::accumulator, 32, 8, 16, int> sum;
+    wmma::load_matrix_sync(x, left, 32);
+    wmma::load_matrix_sync(y, right, 8);
+    wmma::fill_fragment(sum, 1);
+    wmma::mma_sync(sum, x, y, sum);
+    wmma::store_matrix_sync(c, sum, 32, wmma::mem_col_major);
+}
+
+//// mma_matmul
+// A block of one warp: 16 rows by 8 columns through shared memory, ldmatrix and mma.sync.
+typedef unsigned u32;
+extern "C" __global__ void k(const uint4 *a, const uint4 *b, float *c, int depth) {
+    __shared__ uint4 left[16][2], right[16]; // 16 rows of 16 halves; 16 rows of 8
+    int lane = threadIdx.x;
+    float d[4] = {0, 0, 0, 0};
+    for (int at = 0; at < depth; at += 16) {
+        left[lane / 2][lane % 2] = a[(lane / 2 * depth + at) / 8 + lane % 2];
+        if (lane < 16) right[lane] = b[at + lane];
+        __syncwarp();
+        u32 x[4], y[2], from;
+        from = (u32)__cvta_generic_to_shared(&left[lane % 16][lane / 16]);
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(from) : "memory");
+        from = (u32)__cvta_generic_to_shared(&right[lane % 16]);
+        asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
+                     : "=r"(y[0]), "=r"(y[1]) : "r"(from) : "memory");
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                     : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
+        __syncwarp();
+    }
+    for (int i = 0; i < 4; i++) c[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = d[i];
+}
+
 //// sparse_mma
 extern "C" __global__ void k(float *out) {
     float c[4] = {0, 0, 0, 0};
