@@ -76,8 +76,10 @@ SG_EXPORT CUresult cuCtxSetLimit(int limit, size_t value) {
         return CUDA_ERROR_UNSUPPORTED_LIMIT;
     if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && sg_heap_in_use(context))
         return CUDA_ERROR_INVALID_VALUE; /* "before launching any kernel that uses malloc()" */
-    context->limits[limit] = value;
-    return CUDA_SUCCESS;
+    result = sg_own_limit(context, limit, value);
+    if (result == CUDA_SUCCESS)
+        context->limits[limit] = value;
+    return result;
 }
 
 SG_EXPORT CUresult cuCtxGetLimit(size_t *value, int limit) {

@@ -34,8 +34,8 @@ static int take_memory(CUcontext context) {
 }
 
 static void set_default_limits(CUcontext context) {
-    context->limits[CU_LIMIT_STACK_SIZE] = 1024;
-    context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
+    context->limits[CU_LIMIT_STACK_SIZE] = SG_CONTEXT_STACK_BYTES;
+    context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = SG_CONTEXT_PRINT_BYTES;
     context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
     context->limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;
     context->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
@@ -118,6 +118,7 @@ void sg_context_dismantle(CUcontext context) {
     sg_context_close_streams(context);
     sg_memory_release_all(context);
     sg_heap_close(context);
+    sg_own_release(context);
     pthread_mutex_lock(&lock);
     if (context->chunks != NULL)
         sg_chunks_give(device, context->chunks, context->chunk_count);

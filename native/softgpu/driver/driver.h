@@ -79,6 +79,13 @@ typedef struct {
 
 enum { SG_PEERS = 64 };
 
+/* own_memory.c. Part of context_bytes: */
+enum { SG_CONTEXT_STACK_BYTES = 1024, SG_CONTEXT_PRINT_BYTES = 1 << 20 };
+typedef struct {
+    uint32_t *chunks;
+    size_t count;
+} sg_own_part;
+
 struct CUctx_st {
     sg_gpu *gpu;
     unsigned flags;
@@ -91,6 +98,11 @@ struct CUctx_st {
     int cache_config;
     uint32_t *chunks; /* context_bytes */
     size_t chunk_count;
+    struct {
+        sg_own_part code, local, print;
+        uint64_t code_bytes;
+        _Atomic uint64_t local_each; /* bytes that each thread has */
+    } own;
     struct CUmod_st *modules;
     struct CUstream_st *streams;
     sg_queue *queues; /* of its streams, under the lock of queues.c */
@@ -109,6 +121,13 @@ CUresult sg_context_make(sg_gpu *gpu, unsigned flags, CUcontext *context);
 void sg_context_dismantle(CUcontext context);
 /* Bring a dismantled context back: what the primary context does after a reset. */
 CUresult sg_context_furnish(CUcontext context);
+/* Device memory that the driver takes by itself: for the code of a module until it is gone; for local memory,
+ * `each` bytes a thread; for a limit of the context. OUT_OF_MEMORY where there is not as much. */
+CUresult sg_own_code(CUcontext context, const sg_module *code);
+void sg_own_code_gone(CUcontext context, const sg_module *code);
+CUresult sg_own_local(CUcontext context, uint64_t each);
+CUresult sg_own_limit(CUcontext context, int limit, size_t value);
+void sg_own_release(CUcontext context);
 /* Of what device/ returns. A lock that somebody sits on is OPERATING_SYSTEM. */
 CUresult sg_result_of_errno(int error);
 /* The current context of this thread, alive and not poisoned. */
@@ -222,6 +241,7 @@ struct CUfunc_st {
 struct CUmod_st {
     CUcontext context;
     sg_module *code;
+    bool charged; /* the memory for its code is taken */
     struct CUfunc_st *functions;
     size_t function_count;
     uint64_t *variables; /* addresses, one a variable */

@@ -91,6 +91,9 @@ CUresult sg_kernel_perform(CUcontext context, const sg_kernel_operation *kernel)
         .heap_context = context,
     };
     sg_result result = {.status = SG_OK};
+    CUresult taken = sg_own_local(context, kernel->function->info.local_bytes);
+    if (taken != CUDA_SUCCESS)
+        return taken;
     if (sg_turn_begin(device) != 0)
         return CUDA_ERROR_OPERATING_SYSTEM;
     sg_status status = sg_run(kernel->function->kernel, &launch, &result);

@@ -105,6 +105,8 @@ static void take_apart(CUmodule module) {
             (void)sg_memory_release(module->variables[i], 1u << SG_MEMORY_DEVICE, &was);
     free(module->functions);
     free(module->variables);
+    if (module->charged)
+        sg_own_code_gone(module->context, module->code);
     if (module->library == NULL || module->library->code != module->code)
         sg_module_destroy(module->code);
     free(module);
@@ -117,7 +119,10 @@ CUresult sg_module_of_code(CUcontext context, sg_module *code, CUlibrary library
     module->context = context;
     module->code = code;
     module->library = library;
-    CUresult result = place_variables(module);
+    CUresult result = sg_own_code(context, code);
+    module->charged = result == CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS)
+        result = place_variables(module);
     if (result == CUDA_SUCCESS)
         result = make_functions(module);
     if (result == CUDA_SUCCESS && !sg_object_add(module, SG_MODULE))

@@ -93,6 +93,9 @@ void sg_module_bind(sg_module *module, size_t index, uint64_t address);
  * (initialisers such as `.global .u64 p = table;`) filled in. Copies `size` bytes to `out`. */
 void sg_module_image(const sg_module *module, size_t index, unsigned char *out);
 
+/* How long its code is, as the engine has it. */
+size_t sg_module_instruction_count(const sg_module *module);
+
 size_t sg_module_kernel_count(const sg_module *module);
 const sg_kernel *sg_module_kernel(const sg_module *module, size_t index);
 const sg_kernel *sg_module_kernel_named(const sg_module *module, const char *name);

@@ -57,6 +57,8 @@ void sg_module_destroy(sg_module *module) {
         sg_compiler_release(module->chunks); /* the module itself lies in there */
 }
 
+size_t sg_module_instruction_count(const sg_module *module) { return module->insn_count; }
+
 size_t sg_module_variable_count(const sg_module *module) { return module->variable_count; }
 
 sg_variable sg_module_variable(const sg_module *module, size_t index) {
