@@ -103,3 +103,88 @@ EXPORTED nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, struc
     *count = kept;
     return NVML_SUCCESS;
 }
+
+/* ---- the same in structs with a version: one that we do not know may hold what we do not know ---- */
+
+#define VERSION_1(type) ((unsigned)(sizeof(type) | 1 << 24))
+
+struct process_detail {
+    unsigned pid;
+    unsigned long long used;
+    unsigned gpu_instance, compute_instance;
+    unsigned long long protected_bytes;
+};
+
+struct detail_list {
+    unsigned version, mode, count;
+    struct process_detail *processes;
+};
+
+enum { MODE_COMPUTE = 0, MODE_ALL = 3 };
+
+EXPORTED nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, struct detail_list *asked)
+{
+    typedef nvmlReturn_t get_details(nvmlDevice_t, struct detail_list *);
+    struct ledger_process processes[ALIQUOT_SLOTS_MAX];
+    if (!governor_start())
+        return NVML_ERROR_NOT_READY;
+    if (asked == NULL || (asked->processes == NULL && asked->count != 0))
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (asked->version != VERSION_1(struct detail_list))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    struct detail_list probe = {.version = asked->version, .mode = asked->mode};
+    nvmlReturn_t result = REAL(nvmlDeviceGetRunningProcessDetailList, get_details *)(device, &probe);
+    if (result != NVML_SUCCESS && result != NVML_ERROR_INSUFFICIENT_SIZE)
+        return result;
+    int index = nvml_index_of(device);
+    if (index < 0)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    bool compute = asked->mode == MODE_COMPUTE || asked->mode == MODE_ALL;
+    unsigned found = compute ? ledger_processes((unsigned)index, processes, ALIQUOT_SLOTS_MAX) : 0, room = asked->count;
+    asked->count = found;
+    if (found > room)
+        return NVML_ERROR_INSUFFICIENT_SIZE;
+    for (unsigned at = 0; at < found; at++)
+        asked->processes[at] = (struct process_detail){(unsigned)processes[at].pid, processes[at].used,
+                                                       (unsigned)NO_INSTANCE, (unsigned)NO_INSTANCE, 0};
+    return NVML_SUCCESS;
+}
+
+struct process_use {
+    unsigned long long time;
+    unsigned pid, multiprocessors, memory, encoder, decoder, jpeg, optical_flow;
+};
+
+struct use_list {
+    unsigned version, count;
+    unsigned long long since;
+    struct process_use *processes;
+};
+
+enum { CARDS_PROCESSES_MAX = 1024 }; /* that a card has samples of at once; with more, a share is told of none */
+
+EXPORTED nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, struct use_list *asked)
+{
+    typedef nvmlReturn_t get_use(nvmlDevice_t, struct use_list *);
+    struct process_use everybody[CARDS_PROCESSES_MAX]; /* not the tenant's own array: that would show it to it */
+    struct ledger_process processes[ALIQUOT_SLOTS_MAX];
+    if (!governor_start())
+        return NVML_ERROR_NOT_READY;
+    if (asked == NULL || (asked->processes == NULL && asked->count != 0))
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (asked->version != VERSION_1(struct use_list))
+        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    struct use_list all = {asked->version, CARDS_PROCESSES_MAX, asked->since, everybody};
+    nvmlReturn_t result = REAL(nvmlDeviceGetProcessesUtilizationInfo, get_use *)(device, &all);
+    if (result != NVML_SUCCESS)
+        return result == NVML_ERROR_INSUFFICIENT_SIZE ? NVML_ERROR_INSUFFICIENT_RESOURCES : result;
+    int index = nvml_index_of(device);
+    if (index < 0)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    unsigned ours = ledger_processes((unsigned)index, processes, ALIQUOT_SLOTS_MAX), room = asked->count, kept = 0;
+    for (unsigned at = 0; at < all.count && at < CARDS_PROCESSES_MAX; at++)
+        if (is_ours(everybody[at].pid, processes, ours) && kept++ < room)
+            asked->processes[kept - 1] = everybody[at];
+    asked->count = kept;
+    return kept > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}

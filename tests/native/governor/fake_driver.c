@@ -109,6 +109,27 @@ LIST(nvmlDeviceGetComputeRunningProcesses)
 LIST(nvmlDeviceGetComputeRunningProcesses_v2)
 LIST(nvmlDeviceGetComputeRunningProcesses_v3)
 LIST(nvmlDeviceGetGraphicsRunningProcesses_v3)
+struct details { unsigned version, mode, count; void *processes; };
+PUBLIC int nvmlDeviceGetRunningProcessDetailList(void *device, struct details *details)
+{
+    if (device == NULL || details == NULL)
+        return 2;
+    return details->mode > 3 ? 2 : (details->count = 77, 7);
+}
+struct use { unsigned long long time; unsigned pid, sm, memory, encoder, decoder, jpeg, optical_flow; };
+struct uses { unsigned version, count; unsigned long long since; struct use *processes; };
+PUBLIC int nvmlDeviceGetProcessesUtilizationInfo(void *device, struct uses *uses)
+{
+    unsigned room = device == NULL || uses == NULL ? 0 : uses->count;
+    if (device == NULL || uses == NULL)
+        return 2;
+    uses->count = 2;
+    if (room < 2)
+        return 7;
+    uses->processes[0] = (struct use){.pid = 1, .sm = 10};
+    uses->processes[1] = (struct use){.pid = (unsigned)getpid(), .sm = 20};
+    return 0;
+}
 struct sample { unsigned pid; unsigned long long time; unsigned sm, memory, encoder, decoder; };
 PUBLIC int nvmlDeviceGetProcessUtilization(void *device, struct sample *samples, unsigned *count, unsigned long long since)
 {

@@ -109,6 +109,61 @@ say([os.getpid(), lists, small, ask, processes(handle(0), "Graphics")])
     assert graphics == []
 
 
+VERSIONED = """
+class Detail(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("gi", ctypes.c_uint),
+                ("ci", ctypes.c_uint), ("cc", ctypes.c_ulonglong)]
+class Details(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint), ("mode", ctypes.c_uint), ("count", ctypes.c_uint),
+                ("rows", ctypes.POINTER(Detail))]
+class Use(ctypes.Structure):
+    _fields_ = [("time", ctypes.c_ulonglong), ("pid", ctypes.c_uint), ("sm", ctypes.c_uint),
+                ("others", ctypes.c_uint * 5)]
+class Uses(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint), ("count", ctypes.c_uint), ("since", ctypes.c_ulonglong),
+                ("rows", ctypes.POINTER(Use))]
+def version(kind, number=1):
+    return ctypes.sizeof(kind) | number << 24
+"""
+
+
+def test_the_list_with_a_version_is_the_share_s_too(share: ShareOnDisk) -> None:
+    seen = share.run(
+        NVML
+        + VERSIONED
+        + """
+check(nvml.nvmlInit_v2()); begin()
+def details(mode, room, number=1):
+    rows = (Detail * 8)()
+    asked = Details(version(Details, number), mode, room, rows if room else None)
+    result = nvml.nvmlDeviceGetRunningProcessDetailList(handle(0), ref(asked))
+    shown = [[row.pid == os.getpid(), row.used // MIB] for row in rows[: asked.count if result == 0 else 0]]
+    return [result, asked.count, shown]
+say([details(0, 8), details(3, 8), details(1, 8), details(0, 0), details(0, 8, 2), details(9, 8)[0]])
+"""
+    )
+    mine = [0, 1, [[True, 10]]]
+    assert seen == [mine, mine, [0, 0, []], [7, 1, []], [25, 8, []], 2]
+
+
+def test_utilisation_with_a_version_shows_no_other_tenant(share: ShareOnDisk) -> None:
+    seen = share.run(
+        NVML
+        + VERSIONED
+        + """
+check(nvml.nvmlInit_v2()); begin()
+def uses(room, number=1):
+    rows = (Use * 8)()
+    asked = Uses(version(Uses, number), room, 0, rows if room else None)
+    result = nvml.nvmlDeviceGetProcessesUtilizationInfo(handle(0), ref(asked))
+    shown = [[row.pid == os.getpid(), row.sm] for row in rows if row.pid]
+    return [result, asked.count, shown]
+say([uses(8), uses(1), uses(0), uses(8, 3)])
+"""
+    )
+    assert seen == [[0, 1, [[True, 20]]], [0, 1, [[True, 20]]], [7, 1, []], [25, 8, []]]
+
+
 def test_utilisation_of_other_tenants_is_not_shown(share: ShareOnDisk) -> None:
     seen = share.run(
         NVML
