@@ -116,6 +116,7 @@ void sg_context_dismantle(CUcontext context) {
     while (context->modules != NULL)
         sg_module_unload(context->modules);
     sg_context_close_streams(context);
+    sg_arrays_release_all(context);
     sg_memory_release_all(context);
     sg_heap_close(context);
     sg_own_release(context);

@@ -1,6 +1,7 @@
-/* How a copy is done, and the calls for rectangles and boxes. Arrays (textures) are not supported. */
+/* How a copy is done, and the calls for rectangles and boxes. */
 #include <string.h>
 
+#include "arrays.h"
 #include "operation.h"
 
 /* One side of the copy: where row 0 begins, and how far apart rows and slices are. */
@@ -10,6 +11,7 @@ typedef struct {
     CUdeviceptr device;
     size_t x, y, z;
     size_t pitch, height;
+    CUarray array;
 } side;
 
 typedef struct {
@@ -27,10 +29,31 @@ static bool span_of(const side *s, const extent *e, size_t *offset, size_t *size
     return *size >= e->width;
 }
 
+/* An array has its own pitch; the box lies within its rows. */
+static CUresult resolve_array(CUcontext context, side *s, const extent *e, bool write) {
+    CUarray array = s->array;
+    if (!sg_object_is(array, SG_ARRAY))
+        return CUDA_ERROR_INVALID_HANDLE;
+    size_t row = array->shape.Width * array->element_bytes, rows = array->shape.Height ? array->shape.Height : 1;
+    size_t slices = array->shape.Depth ? array->shape.Depth : 1;
+    bool inside = s->x <= row && e->width <= row - s->x && s->y <= rows && e->height <= rows - s->y &&
+                  s->z <= slices && e->depth <= slices - s->z;
+    if (!inside || (context != NULL && array->context != context))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (write && !sg_array_commit(array))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    s->pitch = array->pitch;
+    s->height = rows;
+    s->host = sg_array_host(array) + s->z * array->slice + s->y * array->pitch + s->x;
+    return CUDA_SUCCESS;
+}
+
 /* `write`: back it first. A check resolves without it. */
 static CUresult resolve(CUcontext context, side *s, const extent *e, bool write) {
     size_t offset, size;
     sg_allocation known;
+    if (s->type == CU_MEMORYTYPE_ARRAY)
+        return resolve_array(context, s, e, write);
     if (s->pitch == 0)
         s->pitch = s->x + e->width;
     if (s->height == 0)
@@ -44,8 +67,6 @@ static CUresult resolve(CUcontext context, side *s, const extent *e, bool write)
     }
     if (s->type == CU_MEMORYTYPE_DEVICE)
         return sg_memory_access(context, s->device + offset, size, write, &s->host);
-    if (s->type == CU_MEMORYTYPE_ARRAY)
-        return CUDA_ERROR_NOT_SUPPORTED;
     if (s->type != CU_MEMORYTYPE_HOST || s->host == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     s->host += offset;
@@ -61,8 +82,9 @@ static CUresult resolve_both(CUcontext context, const sg_copy_operation *copy, b
     const CUDA_MEMCPY3D *b = &copy->box;
     *s = (sides){
         .from = {b->srcMemoryType, (unsigned char *)(uintptr_t)b->srcHost, b->srcDevice, b->srcXInBytes, b->srcY, b->srcZ,
-                 b->srcPitch, b->srcHeight},
-        .to = {b->dstMemoryType, b->dstHost, b->dstDevice, b->dstXInBytes, b->dstY, b->dstZ, b->dstPitch, b->dstHeight},
+                 b->srcPitch, b->srcHeight, b->srcArray},
+        .to = {b->dstMemoryType, b->dstHost, b->dstDevice, b->dstXInBytes, b->dstY, b->dstZ, b->dstPitch, b->dstHeight,
+               b->dstArray},
         .size = {b->WidthInBytes, b->Height, b->Depth},
     };
     if (s->size.width == 0 || s->size.height == 0 || s->size.depth == 0)
@@ -70,8 +92,6 @@ static CUresult resolve_both(CUcontext context, const sg_copy_operation *copy, b
     CUresult result = resolve(copy->from_context != NULL ? copy->from_context : context, &s->from, &s->size, false);
     if (result == CUDA_SUCCESS)
         result = resolve(copy->to_context != NULL ? copy->to_context : context, &s->to, &s->size, write);
-    if (result == CUDA_ERROR_NOT_SUPPORTED)
-        sg_log_unsupported("call", "copy of a CUDA array");
     return result;
 }
 

@@ -58,7 +58,10 @@ typedef enum {
     SG_GRAPH_EXEC,
     SG_USER_OBJECT,
     SG_POOL,
-    SG_PHYSICAL
+    SG_PHYSICAL,
+    SG_ARRAY,
+    SG_TEXTURE,
+    SG_SURFACE
 } sg_kind;
 
 /* Each handle given out is in one table, so that a stale or invented handle is an error and not a
@@ -109,6 +112,7 @@ struct CUctx_st {
     _Atomic(sg_queue *) legacy;
     _Atomic bool closing; /* who waits for a value in memory waits no longer */
     struct sg_heap *heap; /* malloc in kernels; NULL until one asks */
+    CUarray arrays; /* under the space's lock */
     _Atomic(CUcontext) peers[SG_PEERS]; /* whose memory its kernels may reach as well */
 };
 
@@ -182,6 +186,9 @@ CUresult sg_memory_free(uint64_t address, unsigned kinds, sg_allocation *was);
 /* Free the allocation that begins at `address`, if its kind is in `kinds` (bit 1 << kind). */
 CUresult sg_memory_release(uint64_t address, unsigned kinds, sg_allocation *was);
 void sg_memory_release_all(CUcontext context);
+void sg_arrays_release_all(CUcontext context);
+/* For the engine: what a handle of a texture or surface object stands for. */
+bool sg_texture_for_kernel(void *context, uint64_t handle, bool surface, sg_texture *texture);
 bool sg_memory_lookup(uint64_t address, sg_allocation *found);
 /* For the engine: what a kernel of `context` may reach. */
 void sg_memory_view(CUcontext context, sg_memory *view);

@@ -77,5 +77,5 @@ static sg_status commit_for_kernel(void *context, uint64_t address) {
 }
 
 void sg_memory_view(CUcontext context, sg_memory *view) {
-    *view = (sg_memory){context, find_for_kernel, commit_for_kernel};
+    *view = (sg_memory){context, find_for_kernel, commit_for_kernel, sg_texture_for_kernel};
 }

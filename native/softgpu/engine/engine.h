@@ -42,6 +42,25 @@ typedef struct {
     unsigned char *host; /* ... lie at host[address - first] */
 } sg_range;
 
+/* ---- textures and surfaces, as the driver layer presents them ---- */
+
+typedef enum { SG_TEXEL_UNSIGNED, SG_TEXEL_SIGNED, SG_TEXEL_FLOAT } sg_texel_kind;
+/* As cuda.h numbers them. */
+enum { SG_ADDRESS_WRAP, SG_ADDRESS_CLAMP, SG_ADDRESS_MIRROR, SG_ADDRESS_BORDER };
+
+typedef struct {
+    unsigned char *bytes; /* of a surface: all backed */
+    unsigned dimensions;  /* 1 to 3 */
+    uint64_t size[3];     /* in texels; 1 where the dimension is not there */
+    uint64_t pitch, slice; /* bytes from one row, one slice to the next */
+    unsigned channels, channel_bytes;
+    sg_texel_kind kind;
+    uint8_t address[3]; /* SG_ADDRESS_*: what lies outside */
+    bool linear, normalized_coordinates;
+    bool normalized_read; /* integers are read as floats of [0, 1] or [-1, 1] */
+    float border[4];
+} sg_texture;
+
 typedef struct sg_memory {
     void *context;
     /* The mapped range that holds `address`. Returns false where nothing is mapped. The
@@ -52,6 +71,8 @@ typedef struct sg_memory {
      * launch: make sure the chunk is backed. NULL where everything is. SG_NO_MEMORY where that cannot
      * be, SG_ILLEGAL_ADDRESS where the chunk may be read only. */
     sg_status (*commit)(void *context, uint64_t address);
+    /* What a texture's or surface's handle stands for; false: nothing. NULL where there are none. */
+    bool (*texture)(void *context, uint64_t handle, bool surface, sg_texture *texture);
 } sg_memory;
 
 /* ---- modules ---- */

@@ -153,7 +153,7 @@ typedef struct {
 
 EXPORT int kernel_run(const sg_kernel *kernel, device *d, const launch_options *options, const unsigned char *parameters,
                       sg_result *result) {
-    sg_memory memory = {d, find, commit};
+    sg_memory memory = {d, find, commit, NULL};
     sg_launch launch = {.dynamic_shared_bytes = options->dynamic_shared_bytes,
                         .parameters = parameters,
                         .memory = &memory,

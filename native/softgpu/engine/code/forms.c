@@ -13,7 +13,7 @@ static const sg_form forms[] = {
 /* Opcodes of the PTX ISA that the table does not run yet: with these the answer is "not
  * supported", with any other name "no PTX". */
 static const char *const known[] = {
-    "tex", "tld4", "txq", "suld", "sust", "sured", "suq",
+    "tld4", "sured",
     "cp", "mbarrier", "multimem", "tensormap", "setmaxnreg", "griddepcontrol", "createpolicy", "discard", "applypriority",
     "mapa", "getctarank", "istypep", "alloca", "stacksave", "stackrestore", "szext", "vadd", "vsub", "vabsdiff", "vmin",
     "vmax", "vshl", "vshr", "vmad", "vset", "vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2", "vadd4",

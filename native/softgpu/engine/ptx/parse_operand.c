@@ -105,30 +105,14 @@ static void parse_constant(sg_parser *parser, sg_operand *operand) {
     sg_advance(parser);
 }
 
-/* `[tex, {x, y}]` and other addresses with more than one part belong to forms we do not run:
- * they are read over, and the form is reported. */
+/* Addresses with more parts than coordinates belong to forms we do not run: they are read over, and the
+ * form is reported. */
 static void skip_rest_of_address(sg_parser *parser) {
     for (int depth = 1; depth > 0; sg_advance(parser)) {
         if (parser->token.kind == TOKEN_END || sg_at_mark(parser, ';'))
             sg_unexpected(parser, "']'");
         depth += sg_at_mark(parser, '[') - sg_at_mark(parser, ']');
     }
-}
-
-static void parse_address(sg_parser *parser, sg_operand *operand) {
-    if (parser->token.kind == TOKEN_NAME) {
-        parse_name(parser, operand);
-        if (operand->kind != OPERAND_REGISTER && operand->kind != OPERAND_NAME)
-            sg_unexpected(parser, "an address");
-        operand->integer = parse_addend(parser);
-    } else {
-        operand->integer = sg_expect_integer(parser);
-    }
-    operand->kind = OPERAND_ADDRESS;
-    if (sg_at_mark(parser, ','))
-        skip_rest_of_address(parser);
-    else
-        sg_expect_mark(parser, ']');
 }
 
 static void parse_items(sg_parser *parser, sg_operand *operand, char closing) {
@@ -146,6 +130,31 @@ static void parse_items(sg_parser *parser, sg_operand *operand, char closing) {
             sg_unexpected(parser, "a register or constant");
         sg_parse_operand(parser, item);
     }
+}
+
+/* `[tex, {x, y}]`: the coordinates become the address's items. */
+static void parse_coordinates(sg_parser *parser, sg_operand *operand) {
+    if (!sg_take_mark(parser, ',')) {
+        sg_expect_mark(parser, ']');
+        return;
+    }
+    if (sg_take_mark(parser, '{'))
+        parse_items(parser, operand, '}');
+    if (!sg_take_mark(parser, ']'))
+        skip_rest_of_address(parser);
+}
+
+static void parse_address(sg_parser *parser, sg_operand *operand) {
+    if (parser->token.kind == TOKEN_NAME) {
+        parse_name(parser, operand);
+        if (operand->kind != OPERAND_REGISTER && operand->kind != OPERAND_NAME)
+            sg_unexpected(parser, "an address");
+        operand->integer = parse_addend(parser);
+    } else {
+        operand->integer = sg_expect_integer(parser);
+    }
+    operand->kind = OPERAND_ADDRESS;
+    parse_coordinates(parser, operand);
 }
 
 /* `a|b`: the second half after the first is read. */
