@@ -109,6 +109,9 @@ typedef struct {
 /* Parse the text of a `device` file. -EINVAL where a key that everything needs is missing or wrong. */
 int sg_facts_parse(const char *text, size_t length, sg_facts *facts);
 
+/* Whether kernels of one device can reach memory of the other. */
+bool sg_facts_can_be_peers(const sg_facts *one, const sg_facts *other);
+
 /* The folder in which this library finds its devices; `anchor` is any address inside the library.
  * -ENOENT where there is none. */
 int sg_inventory_folder(const void *anchor, char *folder, size_t size);

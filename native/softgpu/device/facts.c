@@ -228,3 +228,8 @@ uint64_t sg_capacity_bytes(const sg_facts *facts) {
         return 0;
     return (facts->memory_bytes - facts->memory_reserved_bytes) / SG_CHUNK_BYTES * SG_CHUNK_BYTES;
 }
+
+/* Devices of one name, as cards of one kind in one machine; GeForce cards cannot. */
+bool sg_facts_can_be_peers(const sg_facts *one, const sg_facts *other) {
+    return strcmp(one->name, other->name) == 0 && strstr(one->name, "GeForce") == NULL;
+}

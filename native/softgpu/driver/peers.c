@@ -1,7 +1,6 @@
 /* Peer access: kernels of one device in memory of another. All memory lies in one process here, so what
  * this keeps is the rule: nothing is reached that the program did not enable.
- *
- * Devices of one name can be peers, as cards of one kind in one machine can; GeForce cards cannot. */
+ * Which devices can be peers: device/facts.c. */
 #include <string.h>
 
 #include "driver.h"
@@ -11,8 +10,7 @@ enum { PERFORMANCE_RANK = 1, ACCESS_SUPPORTED, NATIVE_ATOMIC_SUPPORTED, ARRAY_AC
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* enabling and disabling */
 
 static bool can_be_peers(const sg_gpu *one, const sg_gpu *other) {
-    const char *name = one->device->facts.name;
-    return one != other && strcmp(name, other->device->facts.name) == 0 && strstr(name, "GeForce") == NULL;
+    return one != other && sg_facts_can_be_peers(&one->device->facts, &other->device->facts);
 }
 
 bool sg_peers_possible(const sg_gpu *one, const sg_gpu *other) {

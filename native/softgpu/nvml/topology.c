@@ -93,3 +93,21 @@ SG_EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope(nvmlDevice_t handle, 
                                                            unsigned scope) {
     return scope > 1 ? NVML_ERROR_INVALID_ARGUMENT : nvmlDeviceGetCpuAffinity(handle, words, set);
 }
+
+/* What the driver grants by cuCtxEnablePeerAccess, without a link between the cards. */
+SG_EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t first, nvmlDevice_t second, unsigned capability,
+                                              unsigned *status) {
+    enum { READ = 0, WRITE = 1, NVLINK = 2, ATOMICS = 3, BY_PCI = 4, CAPABILITIES };
+    enum { OK = 0, NOT_SUPPORTED = 5 };
+    sg_device *one, *other;
+    nvmlReturn_t result = sg_session_ask(first, status, &one);
+    if (result == NVML_SUCCESS)
+        result = sg_session_device(second, &other);
+    if (result != NVML_SUCCESS)
+        return result;
+    if (one == other || capability >= CAPABILITIES)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    bool peers = sg_facts_can_be_peers(&one->facts, &other->facts);
+    *status = peers && capability != NVLINK ? OK : NOT_SUPPORTED;
+    return NVML_SUCCESS;
+}

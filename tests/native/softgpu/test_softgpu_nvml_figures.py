@@ -249,6 +249,19 @@ def test_the_way_between_devices_follows_their_buses(box: Box, client_python: st
     assert answers[4][0] != 0
 
 
+@pytest.mark.parametrize(("second", "expected"), [("Tesla T4", [0, 0, 5]), ("NVIDIA L4", [5, 5, 5])])
+def test_devices_of_one_kind_are_peers_without_a_link(
+    box: Box, client_python: str, second: str, expected: list[int]
+) -> None:
+    box.add_device(bus=0x10, name="Tesla T4")
+    box.add_device(bus=0x20, name=second)
+    answers = [
+        ask(box, client_python, ["nvmlDeviceGetP2PStatus", "other", capability])["nvmlDeviceGetP2PStatus"]
+        for capability in (0, 1, 2)
+    ]
+    assert answers == expected
+
+
 def test_a_serial_number_stays_with_its_device_and_finds_it(box: Box, client_python: str) -> None:
     box.add_device()
     box.add_device(bus=0x3C)

@@ -51,7 +51,7 @@ for question in json.loads(sys.argv[1]):
     elif name.startswith("nvmlSystem") or name in ("nvmlUnitGetCount", "nvmlDeviceGetHandleBySerial"):
         seen[name] = ask(name, *arguments)
     elif arguments[:1] == ["other"]:
-        seen[name] = ask(name, handle, other)
+        seen[name] = ask(name, handle, other, *arguments[1:])
     else:
         seen[" ".join(map(str, [name, *arguments]))] = ask(name, handle, *arguments)
 print(json.dumps(seen))
