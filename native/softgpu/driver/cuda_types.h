@@ -188,6 +188,7 @@ typedef struct {
 
 enum {
     CU_LAUNCH_ATTRIBUTE_IGNORE = 0,
+    CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW = 1,
     CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
     CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY = 3,
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
@@ -201,6 +202,7 @@ enum {
 typedef union {
     char pad[64];
     int cooperative;
+    int number; /* synchronisation policy, priority, domain */
     struct {
         unsigned x, y, z;
     } clusterDim;

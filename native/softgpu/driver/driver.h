@@ -296,6 +296,7 @@ struct CUstream_st {
     unsigned flags;
     int priority;
     unsigned long long id;
+    CUlaunchAttributeValue attributes[CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN + 1];
     sg_queue *queue;
     CUstream next; /* in the context */
 };
@@ -312,6 +313,8 @@ struct CUevent_st {
 /* The context of a stream handle; NULL and the two special handles mean the current context. *stream
  * is NULL for a default stream. */
 CUresult sg_stream_resolve(CUstream given, CUcontext *context, CUstream *stream);
+/* The nearest priority that there is. */
+int sg_stream_priority(int wanted);
 /* The same, and its queue. */
 CUresult sg_stream_queue(CUstream given, CUcontext *context, sg_queue **queue);
 /* Wait until all that was submitted before to the context is done. */

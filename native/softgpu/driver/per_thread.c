@@ -35,6 +35,8 @@ OF_THREAD(cuStreamUpdateCaptureDependencies, (CUstream stream, CUgraphNode *node
           nodes, count, flags)
 OF_THREAD(cuStreamUpdateCaptureDependencies_v2, (CUstream stream, CUgraphNode *nodes, const CUgraphEdgeData *data,
           size_t count, unsigned flags), OWN, nodes, data, count, flags)
+OF_THREAD(cuStreamGetAttribute, (CUstream stream, int id, CUlaunchAttributeValue *value), OWN, id, value)
+OF_THREAD(cuStreamSetAttribute, (CUstream stream, int id, const CUlaunchAttributeValue *value), OWN, id, value)
 OF_THREAD(cuStreamIsCapturing, (CUstream stream, int *status), OWN, status)
 OF_THREAD(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags), OWN, event, flags)
 OF_THREAD(cuStreamAttachMemAsync, (CUstream stream, CUdeviceptr address, size_t size, unsigned flags), OWN,

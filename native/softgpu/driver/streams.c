@@ -34,6 +34,10 @@ CUresult sg_stream_queue(CUstream given, CUcontext *context, sg_queue **queue) {
     return *queue != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+int sg_stream_priority(int wanted) {
+    return wanted > 0 ? 0 : wanted < -5 ? -5 : wanted;
+}
+
 SG_EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
     CUcontext context;
     CUresult result = sg_current(&context);
@@ -51,7 +55,8 @@ SG_EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, 
     }
     made->context = context;
     made->flags = flags;
-    made->priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
+    made->priority = sg_stream_priority(priority);
+    made->attributes[CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY].number = 1; /* automatic */
     made->id = atomic_fetch_add(&next_id, 1);
     pthread_mutex_lock(&lock);
     made->next = context->streams;

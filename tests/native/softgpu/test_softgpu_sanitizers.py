@@ -40,7 +40,7 @@ def sanitized_driver() -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["driver_under_sanitizers", "stream_order", "graphs", "capture"])
+@pytest.mark.parametrize("source", ["driver_under_sanitizers", "stream_order", "graphs", "capture", "stream_values"])
 def test_threads_contexts_faults_streams_and_forks_are_clean_under_sanitizers(
     box: Box, sanitized_driver: Path, compile_c: Callable[..., Path], source: str
 ) -> None:

@@ -23,6 +23,14 @@ def run_program(box: Box, compile_c: Callable[..., Path], source: str) -> None:
 
 
 @pytest.mark.usefixtures("device")
-@pytest.mark.parametrize("program", ["stream_order", "graphs", "capture"])
+@pytest.mark.parametrize("program", ["stream_order", "graphs", "capture", "stream_values"])
 def test_a_program_on_streams_ends_well(box: Box, compile_c: Callable[..., Path], program: str) -> None:
     run_program(box, compile_c, f"{program}.c")
+
+
+@pytest.mark.usefixtures("device")
+def test_cuda_core_captures_forks_joins_and_launches_graphs(box: Box, client_python: str) -> None:
+    seen = box.run("cuda_core_graphs.py", python=client_python)
+    assert (seen["before"], seen["after"]) == ([1, 10], seen["expected"])
+    assert seen["done"] is True
+    assert 0 < seen["elapsed"] < 20_000
