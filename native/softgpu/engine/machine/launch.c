@@ -1,7 +1,6 @@
 /* A launch: checked, shared out over workers, joined, reported. */
-#include "machine.h"
+#include "pool.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,8 +9,9 @@ enum { MOST_THREADS = 1024, MOST_WORKERS = 256 };
 enum { RECURSION_BYTES = 64 * 1024 };
 /* Host memory for the blocks of a cooperative launch. */
 static const uint64_t MOST_RESIDENT = (uint64_t)4 << 30;
-/* Starting a thread costs some 50 us: only for launches that the first block shows to last. */
-static const uint64_t WORTH_A_THREAD_NS = 300000;
+/* Waking a helper costs some 20 us, the first time a thread: only for launches that the first block shows
+ * to last. */
+static const uint64_t WORTH_A_THREAD_NS = 200000;
 
 static bool refuse(sg_result *result, const char *why) {
     result->status = SG_INVALID_LAUNCH;
@@ -76,39 +76,8 @@ static bool fits_resident(const sg_grid *grid) {
     return grid->block_total <= MOST_RESIDENT / (block + 4096);
 }
 
-/* ---- helpers of the calling thread ---- */
-
-typedef struct {
-    sg_worker worker;
-    pthread_t thread;
-    bool started;
-} helper;
-
-static void *help(void *argument) {
-    sg_work(argument);
-    return NULL;
-}
-
-/* Signals are the tenant's: none is delivered to a thread of ours. A helper that cannot be
- * had is no error, the others do its blocks; in a cooperative launch all are needed. */
-static bool start_helpers(sg_grid *grid, helper *helpers, unsigned count) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool complete = true;
-    for (unsigned i = 0; i < count; i++) {
-        if (!sg_open_worker(&helpers[i].worker, grid, i + 1)) {
-            complete = false;
-            continue;
-        }
-        helpers[i].started = !pthread_create(&helpers[i].thread, NULL, help, &helpers[i].worker);
-        complete &= helpers[i].started;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return complete;
-}
-
-static void report(sg_result *result, const sg_worker *worker, const sg_module *module) {
+void sg_report(sg_result *result, const sg_worker *worker) {
+    const sg_module *module = worker->grid->kernel->module;
     result->instructions += worker->instructions;
     if (worker->fault.status == SG_OK || result->status != SG_OK)
         return;
@@ -119,17 +88,6 @@ static void report(sg_result *result, const sg_worker *worker, const sg_module *
         snprintf(result->message, sizeof result->message, "line %d: %.180s", result->line, worker->fault.message);
     else
         snprintf(result->message, sizeof result->message, "%.190s", worker->fault.message);
-}
-
-static void join_helpers(helper *helpers, unsigned count, sg_result *result, const sg_module *module) {
-    for (unsigned i = 0; i < count; i++) {
-        if (helpers[i].started)
-            pthread_join(helpers[i].thread, NULL);
-        if (helpers[i].worker.grid) {
-            report(result, &helpers[i].worker, module);
-            sg_close_worker(&helpers[i].worker);
-        }
-    }
 }
 
 /* The first block in this thread; if the rest will take a while, helpers for it. */
@@ -143,22 +101,22 @@ static bool worth_helping(sg_grid *grid, sg_worker *worker) {
 }
 
 static void run_all(sg_grid *grid, sg_worker *own, sg_result *result) {
-    const sg_module *module = grid->kernel->module;
     unsigned others = grid->worker_count - 1;
     bool cooperative = grid->launch->cooperative;
-    helper *helpers = NULL;
-    if (others && (cooperative || worth_helping(grid, own)))
-        helpers = calloc(others, sizeof *helpers);
-    bool complete = !helpers || start_helpers(grid, helpers, others);
-    if (cooperative && others && (!helpers || !complete)) {
-        atomic_store(&grid->stopping, 1);
+    bool helped = others && (cooperative || worth_helping(grid, own)), refused = false;
+    sg_job job;
+    if (helped && !sg_call_helpers(&job, grid, result, others, cooperative))
+        refused = true;
+    else
+        sg_work(own);
+    if (helped) {
+        sg_dismiss_helpers(&job, cooperative && !refused);
+        refused |= job.failed && cooperative;
+    }
+    if (refused && result->status == SG_OK) {
         result->status = SG_NO_MEMORY;
         snprintf(result->message, sizeof result->message, "not enough host memory or threads for a cooperative launch");
     }
-    sg_work(own);
-    if (helpers)
-        join_helpers(helpers, others, result, module);
-    free(helpers);
 }
 
 sg_status sg_run(const sg_kernel *kernel, const sg_launch *launch, sg_result *result) {
@@ -174,7 +132,7 @@ sg_status sg_run(const sg_kernel *kernel, const sg_launch *launch, sg_result *re
     sg_worker *worker = malloc(sizeof *worker);
     if (worker && sg_open_worker(worker, &grid, 0)) {
         run_all(&grid, worker, result);
-        report(result, worker, kernel->module);
+        sg_report(result, worker);
     } else {
         result->status = SG_NO_MEMORY;
         snprintf(result->message, sizeof result->message, "out of host memory for the launch");

@@ -4,22 +4,25 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* The memory of the last launch, for the next: an allocation of this size is a mapping that
- * the kernel of the host must clear page by page. One slot, taken and put back by exchange:
+/* The memory of the last launches, for the next: an allocation of this size is a mapping that
+ * the kernel of the host must clear page by page. Slots are taken and put back by exchange:
  * a lock here could be held by another thread at a fork, and the child would hang. */
 typedef struct {
     size_t size;
     unsigned char bytes[] __attribute__((aligned(64)));
 } kept_memory;
-static _Atomic(kept_memory *) kept;
 
-enum { LARGEST_KEPT = 64 * 1024 * 1024 };
+enum { KEPT = 8, LARGEST_KEPT = 8 * 1024 * 1024 };
+static _Atomic(kept_memory *) kept[KEPT]; /* one launch's helpers, mostly */
 
 static unsigned char *take_memory(size_t size) {
-    kept_memory *memory = atomic_exchange(&kept, NULL);
-    if (memory && memory->size >= size)
-        return memory->bytes;
-    free(memory);
+    kept_memory *memory = NULL;
+    for (int i = 0; i < KEPT && size <= LARGEST_KEPT; i++) {
+        memory = atomic_exchange(&kept[i], NULL);
+        if (memory && memory->size >= size)
+            return memory->bytes;
+        free(memory);
+    }
     memory = aligned_alloc(64, (sizeof *memory + size + 63) & ~(size_t)63);
     if (!memory)
         return NULL;
@@ -30,9 +33,13 @@ static unsigned char *take_memory(size_t size) {
 static void give_memory(unsigned char *bytes) {
     if (!bytes)
         return;
-    kept_memory *memory = (kept_memory *)(bytes - offsetof(kept_memory, bytes)), *none = NULL;
-    if (memory->size > LARGEST_KEPT || !atomic_compare_exchange_strong(&kept, &none, memory))
-        free(memory);
+    kept_memory *memory = (kept_memory *)(bytes - offsetof(kept_memory, bytes));
+    for (int i = 0; i < KEPT && memory->size <= LARGEST_KEPT; i++) {
+        kept_memory *none = NULL;
+        if (atomic_compare_exchange_strong(&kept[i], &none, memory))
+            return;
+    }
+    free(memory);
 }
 
 static size_t round_up(size_t size) { return (size + 63) & ~(size_t)63; }
