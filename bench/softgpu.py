@@ -26,7 +26,7 @@ _HERE = Path(__file__).resolve().parent
 _NUMBA = _HERE.parent / "tests" / "native" / "engine" / "ptx" / "numba_vector_add.ptx"
 _RATIOS = {
     "vector add": 0.25,
-    "vector add, numba": 0.25,
+    "vector add, numba": 0.1,  # indices of 64 bits, and a wrap-around for negative ones, three times
     "tiled matmul": 1.0,
     "reduction": 0.25,
     "softmax": 0.3,

@@ -38,6 +38,7 @@ struct sg_insn {
     uint8_t flags;    /* the handler's own */
     uint8_t variant;  /* the handler's own: an operator, a type */
     uint16_t handler; /* sg_handler_id */
+    uint32_t straight; /* how many from here on are sg_is_straight */
 };
 
 /* ---- handlers ---- */
@@ -48,6 +49,12 @@ typedef enum {
 #undef HANDLER
     HANDLER_COUNT
 } sg_handler_id;
+
+/* Computes, or accesses memory, for the lanes that run, and leaves it at that: who runs, and where, stays as
+ * it is. The machine runs such instructions one behind the other without looking. */
+static inline bool sg_is_straight(unsigned handler) {
+    return handler < H_cp_async || (handler >= H_special && handler <= H_dynamic_shared);
+}
 
 /* The set compiled for the best instruction set that this processor has. */
 sg_handler *const *sg_handlers(void);

@@ -241,6 +241,10 @@ void sg_lower(sg_compiler *compiler, sg_module *module) {
         if (module->ir->functions[i]->defined)
             lower_function(compiler, module, module->ir->functions[i]);
     sg_handler *const *handlers = sg_handlers();
-    for (size_t i = 0; i < module->insn_count; i++)
-        module->insns[i].run = handlers[module->insns[i].handler];
+    for (size_t i = module->insn_count; i-- > 0;) {
+        sg_insn *insn = &module->insns[i];
+        insn->run = handlers[insn->handler];
+        if (sg_is_straight(insn->handler)) /* never the last: that is a ret */
+            insn->straight = insn[1].straight + 1;
+    }
 }

@@ -77,12 +77,27 @@ static bool can_run(const sg_warp *warp) {
     return false;
 }
 
+/* Up to the next instruction that is not straight, or to a fault. */
+static inline const sg_insn *run_straight(sg_warp *warp) {
+    const sg_insn *insn = warp->pc, *end = insn + insn->straight;
+    warp->instructions += warp->active * insn->straight;
+    while (insn != end && !warp->stop) {
+        insn->run(warp, insn);
+        insn++;
+    }
+    warp->instructions -= warp->active * (uint64_t)(end - insn);
+    return insn;
+}
+
 static void run_warp(sg_warp *warp) {
     warp->stop = false;
     if (!warp->mask)
         sg_next(warp);
     while (!warp->stop) {
-        const sg_insn *insn = warp->pc++;
+        const sg_insn *insn = run_straight(warp);
+        if (warp->stop)
+            break;
+        warp->pc = insn + 1;
         warp->instructions += warp->active;
         insn->run(warp, insn);
     }
