@@ -16,9 +16,10 @@ test-all: setup build clients clients-more clients-numba
 check: setup
 	@tools/check
 
-generate: setup
+generate: setup build
 	@$(VENV)/python tools/generate_abi.py
 	@$(VENV)/python tools/generate_reasons.py
+	@$(VENV)/python tools/generate_softgpu_facts.py
 
 bench: setup build clients
 	@test -n "$(NAME)" || { echo "usage: make bench NAME=$$(ls bench | sed -n 's/\.py$$//p' | grep -v '^row$$' | paste -sd'|')"; exit 2; }
