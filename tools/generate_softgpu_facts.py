@@ -13,11 +13,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.numba_suite.expected import PASSED, read
+from tests.numba_suite.running import ROOT
 
 from numba_suite import table
-from tests.numba_suite.expected import PASSED, read
 
 BOOK = ROOT / "docs" / "softgpu.md"
 LIBRARIES = ROOT / "src" / "aliquot" / "_native" / "softgpu"
@@ -28,9 +29,11 @@ FAMILIES = {
     "contexts": "Ctx|GreenCtx|DevResource|DevSm",
     "modules, libraries, kernels, linking": "Module|Library|Kernel|Func|Link",
     "launches and occupancy": "Launch|Occupancy|Param",
-    "arrays, textures, surfaces, tensor maps": "Array|Mipmapped|Tex|Surf|TensorMap|Memcpy(?:[AHD]toA|Ato[HD])|MemMapArray",
+    "arrays, textures, surfaces, tensor maps": (
+        "Array|Mipmapped|Tex|Surf|TensorMap|Memcpy(?:[AHD]toA|Ato[HD])|MemMapArray"
+    ),
     "memory and copies": "Mem|Pointer",
-    "IPC, peers, multicast, external memory": "Ipc|Multicast|Import|External|Destroy|Signal|Wait|Logical|Fabric",
+    "IPC, multicast, external memory": "Ipc|Multicast|Import|External|Destroy|Signal|Wait|Logical|Fabric",
     "streams and events": "Stream|Event|ThreadExchange",
     "graphs, user objects": "Graph(?!ics)|User",
     "OpenGL, EGL, VDPAU; checkpoints, core dumps": "",
