@@ -30,7 +30,7 @@ static bool span_of(const side *s, const extent *e, size_t *offset, size_t *size
 }
 
 /* An array has its own pitch; the box lies within its rows. */
-static CUresult resolve_array(CUcontext context, side *s, const extent *e, bool write) {
+static CUresult resolve_array(CUcontext context, side *s, const extent *e, bool commit) {
     CUarray array = s->array;
     if (!sg_object_is(array, SG_ARRAY))
         return CUDA_ERROR_INVALID_HANDLE;
@@ -40,7 +40,7 @@ static CUresult resolve_array(CUcontext context, side *s, const extent *e, bool 
                   s->z <= slices && e->depth <= slices - s->z;
     if (!inside || (context != NULL && array->context != context))
         return CUDA_ERROR_INVALID_VALUE;
-    if (write && !sg_array_commit(array))
+    if (commit && !sg_array_commit(array))
         return CUDA_ERROR_OUT_OF_MEMORY;
     s->pitch = array->pitch;
     s->height = rows;
@@ -48,12 +48,12 @@ static CUresult resolve_array(CUcontext context, side *s, const extent *e, bool 
     return CUDA_SUCCESS;
 }
 
-/* `write`: back it first. A check resolves without it. */
-static CUresult resolve(CUcontext context, side *s, const extent *e, bool write) {
+/* `commit`: back what is written to. A check resolves without it. */
+static CUresult resolve(CUcontext context, side *s, const extent *e, bool write, bool commit) {
     size_t offset, size;
     sg_allocation known;
     if (s->type == CU_MEMORYTYPE_ARRAY)
-        return resolve_array(context, s, e, write);
+        return resolve_array(context, s, e, write && commit);
     if (s->pitch == 0)
         s->pitch = s->x + e->width;
     if (s->height == 0)
@@ -65,6 +65,8 @@ static CUresult resolve(CUcontext context, side *s, const extent *e, bool write)
         s->host = (unsigned char *)(uintptr_t)s->device;
         context = NULL; /* unified addresses may be of any context */
     }
+    if (s->type == CU_MEMORYTYPE_DEVICE && write && !commit)
+        return sg_memory_check(context, s->device + offset, size, true);
     if (s->type == CU_MEMORYTYPE_DEVICE)
         return sg_memory_access(context, s->device + offset, size, write, &s->host);
     if (s->type != CU_MEMORYTYPE_HOST || s->host == NULL)
@@ -78,7 +80,7 @@ typedef struct {
     extent size;
 } sides;
 
-static CUresult resolve_both(CUcontext context, const sg_copy_operation *copy, bool write, sides *s) {
+static CUresult resolve_both(CUcontext context, const sg_copy_operation *copy, bool commit, sides *s) {
     const CUDA_MEMCPY3D *b = &copy->box;
     *s = (sides){
         .from = {b->srcMemoryType, (unsigned char *)(uintptr_t)b->srcHost, b->srcDevice, b->srcXInBytes, b->srcY, b->srcZ,
@@ -89,9 +91,9 @@ static CUresult resolve_both(CUcontext context, const sg_copy_operation *copy, b
     };
     if (s->size.width == 0 || s->size.height == 0 || s->size.depth == 0)
         return CUDA_SUCCESS;
-    CUresult result = resolve(copy->from_context != NULL ? copy->from_context : context, &s->from, &s->size, false);
+    CUresult result = resolve(copy->from_context != NULL ? copy->from_context : context, &s->from, &s->size, false, commit);
     if (result == CUDA_SUCCESS)
-        result = resolve(copy->to_context != NULL ? copy->to_context : context, &s->to, &s->size, write);
+        result = resolve(copy->to_context != NULL ? copy->to_context : context, &s->to, &s->size, true, commit);
     return result;
 }
 

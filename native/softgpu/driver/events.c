@@ -12,8 +12,10 @@ SG_EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags) {
         return result;
     if (event == NULL || (flags & ~(unsigned)ALL_FLAGS) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (flags & INTERPROCESS)
+    if (flags & INTERPROCESS) {
+        sg_log_unsupported("call", "an event of several processes");
         return CUDA_ERROR_NOT_SUPPORTED;
+    }
     CUevent made = calloc(1, sizeof *made);
     if (made == NULL || !sg_object_add(made, SG_EVENT)) {
         free(made);

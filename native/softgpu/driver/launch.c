@@ -83,6 +83,8 @@ CUresult sg_kernel_perform(CUcontext context, const sg_kernel_operation *kernel)
         .cooperative = g->cooperative,
         .multiprocessors = (uint32_t)device->facts.multiprocessors,
         .clock_hz = (uint64_t)device->facts.clock_khz * 1000,
+        .stack_bytes = context->limits[CU_LIMIT_STACK_SIZE] < UINT32_MAX ? (uint32_t)context->limits[CU_LIMIT_STACK_SIZE]
+                                                                          : UINT32_MAX,
         .timeout_ns = (uint64_t)device->facts.kernel_timeout_ms * 1000000,
         .worker_threads = sg_worker_count(),
         .print = print_to_stdout,

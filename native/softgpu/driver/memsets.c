@@ -21,7 +21,7 @@ static CUresult target_of(CUcontext context, const sg_fill_operation *f, bool wr
     if (*pitch < row || *pitch % f->element_bytes != 0 || __builtin_mul_overflow(*pitch, f->height - 1, &size) ||
         __builtin_add_overflow(size, row, &size))
         return CUDA_ERROR_INVALID_VALUE;
-    return sg_memory_access(context, f->to, size, write, target);
+    return write ? sg_memory_access(context, f->to, size, true, target) : sg_memory_check(context, f->to, size, true);
 }
 
 CUresult sg_fill_check(CUcontext context, const sg_fill_operation *f) {

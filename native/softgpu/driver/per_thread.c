@@ -74,6 +74,16 @@ OF_THREAD(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t size, 
 OF_THREAD(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream), to, from, size, OWN)
 OF_THREAD(cuMemcpyPeerAsync, (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
           size_t size, CUstream stream), to, to_context, from, from_context, size, OWN)
+OF_THREAD(cuMemcpyHtoAAsync_v2, (CUarray to, size_t offset, const void *from, size_t size, CUstream stream), to,
+          offset, from, size, OWN)
+OF_THREAD(cuMemcpyAtoHAsync_v2, (void *to, CUarray from, size_t offset, size_t size, CUstream stream), to, from,
+          offset, size, OWN)
+OF_THREAD(cuMemcpyBatchAsync, (CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count, void *attributes,
+          size_t *first_of, size_t attribute_count, size_t *failed, CUstream stream), to, from, sizes, count,
+          attributes, first_of, attribute_count, failed, OWN)
+OF_THREAD(cuMemcpyBatchAsync_v2, (CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count, void *attributes,
+          size_t *first_of, size_t attribute_count, CUstream stream), to, from, sizes, count, attributes, first_of,
+          attribute_count, OWN)
 OF_THREAD(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *box, CUstream stream), box, OWN)
 OF_THREAD(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *box, CUstream stream), box, OWN)
 OF_THREAD(cuMemAllocAsync, (CUdeviceptr *address, size_t size, CUstream stream), address, size, OWN)

@@ -34,6 +34,8 @@ static CUresult describe(void *data, int attribute, CUdeviceptr address, const s
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: PUT(CUmemoryPool, a->pool); break;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: PUT(unsigned, 1); break;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        PUT(unsigned, a->kind == SG_MEMORY_DEVICE && a->pool == NULL);
+        break;
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: PUT(unsigned, 0); break;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: PUT(unsigned long long, 0); break;
     default: return CUDA_ERROR_NOT_SUPPORTED;

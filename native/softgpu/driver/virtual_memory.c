@@ -132,12 +132,27 @@ static void unmap(sg_allocation *found) {
     sg_physical_release(physical);
 }
 
+/* Work that waits in streams may be for the memory: as on a card, it is done first. */
+static void drain_contexts(void) {
+    CUcontext current = sg_current_or_null();
+    sg_gpu *gpu;
+    if (current != NULL)
+        sg_context_drain(current);
+    for (int i = 0; i < sg_gpu_count(); i++)
+        if (sg_gpu_get(i, &gpu) == CUDA_SUCCESS && gpu->primary != NULL && gpu->primary != current &&
+            !atomic_load(&gpu->primary->destroyed))
+            sg_context_drain(gpu->primary);
+}
+
 SG_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
     CUresult result = sg_ready();
     if (result != CUDA_SUCCESS)
         return result;
     if (size == 0 || !is_granular(size) || !is_granular(address))
         return CUDA_ERROR_INVALID_VALUE;
+    if (sg_in_host_function())
+        return CUDA_ERROR_NOT_PERMITTED;
+    drain_contexts();
     sg_kernels_stop();
     sg_space_lock();
     if (wholly_mapped(address, size)) {

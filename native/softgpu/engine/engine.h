@@ -151,6 +151,7 @@ typedef struct {
     uint32_t multiprocessors;        /* for %nsmid */
     uint64_t clock_hz;               /* for %clock64, %globaltimer */
     uint64_t timeout_ns;             /* 0: none */
+    uint32_t stack_bytes;            /* for calls that recurse, per thread; less than 64 KiB is 64 KiB */
     unsigned worker_threads;         /* at most this many; 1 runs in the caller */
     /* vprintf, one call of it at a time, from several worker threads at once; may be NULL. */
     void (*print)(void *context, const char *text, size_t length);

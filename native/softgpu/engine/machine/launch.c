@@ -6,7 +6,14 @@
 
 enum { MOST_THREADS = 1024, MOST_WORKERS = 256 };
 /* What a recursive kernel may use of local memory beyond its own variables, per thread. */
-enum { RECURSION_BYTES = 64 * 1024 };
+enum { RECURSION_BYTES = 64 * 1024, LARGEST_STACK = 512 * 1024 };
+
+/* A card's default of 1 KiB counts frames of a compiler that keeps variables in registers; ours hold all of
+ * them, so a limit raises what there is and never lowers it. */
+static uint32_t stack_of(const sg_launch *launch) {
+    uint32_t wanted = launch->stack_bytes < LARGEST_STACK ? launch->stack_bytes : LARGEST_STACK;
+    return wanted > RECURSION_BYTES ? (wanted + 15) & ~15u : RECURSION_BYTES;
+}
 /* Host memory for the blocks of a cooperative launch. */
 static const uint64_t MOST_RESIDENT = (uint64_t)4 << 30;
 /* Waking a helper costs some 20 us, the first time a thread: only for launches that the first block shows
@@ -60,7 +67,7 @@ static void describe(sg_grid *grid, const sg_kernel *kernel, const sg_launch *la
     grid->dynamic_base = align_up(kernel->static_shared, kernel->dynamic_alignment);
     grid->shared_bytes = launch->dynamic_shared_bytes ? grid->dynamic_base + launch->dynamic_shared_bytes
                                                       : kernel->static_shared;
-    grid->local_limit = kernel->local_bytes + (kernel->recursive ? RECURSION_BYTES : 0);
+    grid->local_limit = kernel->local_bytes + (kernel->recursive ? stack_of(launch) : 0);
     /* An odd number of cache lines, so that 32 lanes do not fall on the same sets. */
     grid->local_stride = grid->local_limit ? (align_up(grid->local_limit, 64) | 64) : 0;
     uint64_t wanted = launch->worker_threads ? launch->worker_threads : 1;

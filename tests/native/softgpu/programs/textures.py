@@ -299,6 +299,34 @@ def surfaces() -> dict[str, object]:
     return seen
 
 
+def rows() -> dict[str, object]:
+    """The older calls for arrays of one row, and many copies in one call."""
+    one, other = make_array([8, 1, 1], 1, 1, 1), make_array([8, 1, 1], 1, 1, 1)
+    device, out, stream = to_device(b"ABCDEFGH"), ctypes.create_string_buffer(8), c_void_p()
+    check(cuda.cuMemcpyHtoA_v2(one, c_size_t(2), b"abcd", c_size_t(4)))
+    check(cuda.cuMemcpyDtoA_v2(one, c_size_t(6), c_uint64(device + 6), c_size_t(2)))
+    check(cuda.cuMemcpyAtoA_v2(other, c_size_t(0), one, c_size_t(2), c_size_t(6)))
+    check(cuda.cuMemcpyAtoD_v2(c_uint64(device), other, c_size_t(1), c_size_t(3)))
+    check(cuda.cuMemcpyAtoH_v2(out, one, c_size_t(0), c_size_t(8)))
+    beyond = cuda.cuMemcpyAtoH_v2(out, one, c_size_t(1), c_size_t(8))
+    check(cuda.cuStreamCreate(byref(stream), 1))
+    to, source = (c_uint64 * 2)(device + 4, device + 5), (c_uint64 * 2)(device, device + 7)
+    sizes, failed = (c_size_t * 2)(1, 1), c_size_t()
+    batch = cuda.cuMemcpyBatchAsync_v2(to, source, sizes, c_size_t(2), None, None, c_size_t(0), stream)
+    check(cuda.cuStreamSynchronize(stream))
+    sizes[1] = 1 << 20
+    wrong = cuda.cuMemcpyBatchAsync(
+        to, source, sizes, c_size_t(2), None, None, c_size_t(0), byref(failed), stream
+    )
+    legacy = cuda.cuMemcpyBatchAsync_v2(to, source, sizes, c_size_t(2), None, None, c_size_t(0), None)
+    return {
+        "array": out.raw.decode("latin-1"),
+        "device": read(device, 8).decode("latin-1"),
+        "results": [beyond, batch, wrong, legacy],
+        "failed": failed.value,
+    }
+
+
 def of_a_destroyed_array() -> int:
     """A kernel that fetches from it faults, in a context of its own."""
     own, texture = c_void_p(), c_uint64()
@@ -319,4 +347,9 @@ def of_a_destroyed_array() -> int:
 
 primary = context()
 cases = json.loads(Path(sys.argv[1]).read_text())
-answer(fetched=[fetched(case) for case in cases], surfaces=surfaces(), destroyed=of_a_destroyed_array())
+answer(
+    fetched=[fetched(case) for case in cases],
+    surfaces=surfaces(),
+    rows=rows(),
+    destroyed=of_a_destroyed_array(),
+)
