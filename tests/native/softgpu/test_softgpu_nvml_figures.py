@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from tests.native.softgpu.machine import MIB, ROOT, Box, first_answer
+from tests.native.softgpu.machine import MIB, Box, first_answer
+from tests.native.softgpu.nvml_questions import nonsense_questions
 
 NOT_SUPPORTED, INVALID, NOT_FOUND = {"error": 3}, {"error": 2}, {"error": 6}
 GIB = 1 << 30
@@ -300,13 +300,5 @@ def test_a_process_is_accounted_for_with_the_most_it_held(box: Box, client_pytho
 
 @pytest.mark.usefixtures("device")
 def test_nonsense_for_arguments_is_an_error_and_never_a_crash(box: Box) -> None:
-    with (ROOT / "native" / "cuda" / "nvml.tsv").open(newline="") as table:
-        rows = list(csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE))
-    left_out = ("nvmlInit", "nvmlShutdown", "nvmlErrorString")
-    questions = {
-        row["symbol"]: row["parameters"].startswith("nvmlDevice_t")
-        for row in rows
-        if not row["symbol"].startswith(left_out)
-    }
-    seen = box.run("nvml_nonsense.py", json.dumps(questions))
+    seen = box.run("nvml_nonsense.py", nonsense_questions())
     assert seen == {"succeeded": [], "uninitialised": []}

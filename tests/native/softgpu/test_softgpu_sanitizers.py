@@ -1,4 +1,4 @@
-"""The driver, its engine and the shared state, built with the address and undefined-behaviour sanitizers."""
+"""The driver, its engine, NVML and the shared state, built with the sanitizers of addresses and behaviour."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 from tests.native.softgpu.machine import ROOT, Box
+from tests.native.softgpu.nvml_questions import nonsense_questions
 
 HERE = Path(__file__).parent
 DRIVER = ROOT / "native" / "softgpu" / "driver"
 SANITIZE = ("-fsanitize=address,undefined", "-fno-omit-frame-pointer")
 
 
-@pytest.fixture
-def sanitized_driver() -> Path:
+def sanitized(target: str) -> Path:
     # A folder that stays: the engine takes minutes to compile this way, and seconds the second time.
     build = ROOT / "build" / "sanitize"
     output = build / "out"
@@ -32,11 +32,21 @@ def sanitized_driver() -> Path:
     configure += [f"-DALIQUOT_NATIVE_OUTPUT={output}", f"-DPython3_EXECUTABLE={sys.executable}"]
     for command in (
         configure,
-        ["cmake", "--build", str(build), "--target", "softgpu_cuda", "--parallel", "2"],
+        ["cmake", "--build", str(build), "--target", target, "--parallel", "2"],
     ):
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stdout + result.stderr
     return output / "softgpu"
+
+
+@pytest.fixture
+def sanitized_driver() -> Path:
+    return sanitized("softgpu_cuda")
+
+
+@pytest.fixture
+def sanitized_nvml() -> Path:
+    return sanitized("softgpu_nvml")
 
 
 @pytest.mark.slow
@@ -58,3 +68,19 @@ def test_threads_contexts_faults_streams_and_forks_are_clean_under_sanitizers(
     )
     result = subprocess.run([str(program)], env=environment, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("device")
+def test_nonsense_for_nvmls_arguments_is_clean_under_sanitizers(box: Box, sanitized_nvml: Path) -> None:
+    """In a Python without sanitizers, whose library must therefore be loaded first."""
+    found = subprocess.run(["cc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    seen = box.run(
+        "nvml_nonsense.py",
+        nonsense_questions(),
+        LD_LIBRARY_PATH=str(sanitized_nvml),
+        LD_PRELOAD=found.stdout.strip(),
+        ASAN_OPTIONS="detect_leaks=0:abort_on_error=0",  # of the interpreter
+        UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
+    )
+    assert seen == {"succeeded": [], "uninitialised": []}
