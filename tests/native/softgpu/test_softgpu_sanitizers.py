@@ -50,7 +50,9 @@ def sanitized_nvml() -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["driver_under_sanitizers", "stream_order", "graphs", "capture", "stream_values"])
+@pytest.mark.parametrize(
+    "source", ["driver_under_sanitizers", "stream_order", "graphs", "capture", "stream_values"]
+)
 def test_threads_contexts_faults_streams_and_forks_are_clean_under_sanitizers(
     box: Box, sanitized_driver: Path, compile_c: Callable[..., Path], source: str
 ) -> None:
