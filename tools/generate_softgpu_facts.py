@@ -64,18 +64,18 @@ def driver_table() -> str:
         if not real:
             missing[family].append(name)
     lines = ["| family | works | of | answers `CUDA_ERROR_NOT_SUPPORTED` |", "|---|---|---|---|"]
-    for family, (real, whole) in counts.items():
+    for family, (works, of) in counts.items():
         names = sorted(missing[family])
         shown = ", ".join(f"`{name}`" for name in names[:8]) + (
             f" and {len(names) - 8} more" if len(names) > 8 else ""
         )
-        lines.append(f"| {family} | {real} | {whole} | {shown or '—'} |")
-    real, whole = (sum(pair[i] for pair in counts.values()) for i in (0, 1))
+        lines.append(f"| {family} | {works} | {of} | {shown or '—'} |")
+    all_works, all_of = (sum(pair[i] for pair in counts.values()) for i in (0, 1))
     nvml = functions("libnvidia-ml.so.1", "nvml")
     return "\n".join(
         [
             *lines,
-            f"| **all** | **{real}** | **{whole}** | |",
+            f"| **all** | **{all_works}** | **{all_of}** | |",
             "",
             f"NVML: {sum(nvml.values())} of {len(nvml)} functions.",
         ]
