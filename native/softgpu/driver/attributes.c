@@ -21,6 +21,12 @@ static const fixed_attribute fixed[] = {
     {14, 512},       /* TEXTURE_ALIGNMENT */
     {15, 1},         /* GPU_OVERLAP */
     {19, 1},         /* CAN_MAP_HOST_MEMORY */
+    {21, 131072},    /* MAXIMUM_TEXTURE1D_WIDTH: as arrays.c has it, to 26 */
+    {22, 131072},    /* MAXIMUM_TEXTURE2D_WIDTH */
+    {23, 65536},     /* MAXIMUM_TEXTURE2D_HEIGHT */
+    {24, 16384},     /* MAXIMUM_TEXTURE3D_WIDTH */
+    {25, 16384},     /* MAXIMUM_TEXTURE3D_HEIGHT */
+    {26, 16384},     /* MAXIMUM_TEXTURE3D_DEPTH */
     {30, 512},       /* SURFACE_ALIGNMENT */
     {31, 1},         /* CONCURRENT_KERNELS */
     {40, 1},         /* ASYNC_ENGINE_COUNT */
