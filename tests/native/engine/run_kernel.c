@@ -1,6 +1,6 @@
 /* The engine as a small library for tests: a device of one reserved range of addresses, in
  * which tests allocate, and a launch that fills in what the driver layer would. */
-#include "code/code.h"
+#include "code/forms.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +99,16 @@ EXPORT size_t device_printed(device *d, char *out, size_t size) {
 }
 
 EXPORT bool engine_level(const char *level) { return sg_choose_level(level); }
+
+/* forms.def, row by row: false behind its end. */
+EXPORT bool engine_form(size_t index, const char **opcode, const char **words) {
+    const sg_form *form = sg_form_at(index);
+    if (!form)
+        return false;
+    *opcode = form->opcode;
+    *words = form->words;
+    return true;
+}
 
 /* ---- modules ---- */
 

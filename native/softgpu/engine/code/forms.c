@@ -13,9 +13,8 @@ static const sg_form forms[] = {
 /* Opcodes of the PTX ISA that the table does not run yet: with these the answer is "not
  * supported", with any other name "no PTX". */
 static const char *const known[] = {
-    "tld4", "sured",
-    "cp", "mbarrier", "multimem", "tensormap", "setmaxnreg", "griddepcontrol", "createpolicy", "discard", "applypriority",
-    "mapa", "getctarank", "istypep", "alloca", "stacksave", "stackrestore", "szext", "vadd", "vsub", "vabsdiff", "vmin",
+    "tld4", "sured", "multimem", "tensormap", "istypep", "alloca", "stacksave",
+    "stackrestore", "vadd", "vsub", "vabsdiff", "vmin",
     "vmax", "vshl", "vshr", "vmad", "vset", "vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2", "vadd4",
     "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4", "tcgen05", "clusterlaunchcontrol"};
 
@@ -31,20 +30,43 @@ static bool is_alternative(const char *item, size_t length, const char *word) {
     return false;
 }
 
+/* Assemblers take the words of an access in many orders, and compilers use that: both
+ * atom.acquire.gpu.add.u32 and atom.add.acquire.gpu.u32 come out of NVRTC. No word is in two
+ * places of these patterns, so each can be looked for anywhere. */
+static bool takes_any_order(const char *opcode) {
+    static const char *const opcodes[] = {"ld", "st", "atom", "red"};
+    for (size_t i = 0; i < sizeof opcodes / sizeof *opcodes; i++)
+        if (!strcmp(opcodes[i], opcode))
+            return true;
+    return false;
+}
+
+/* The index of a word not yet taken that is one of the item's alternatives; -1: none. */
+static int find_alternative(const char *item, size_t length, const sg_instruction *instruction, uint32_t taken, size_t first,
+                            size_t last) {
+    for (size_t i = first; i < last; i++)
+        if (!(taken >> i & 1) && is_alternative(item, length, sg_words[instruction->words[i]].text))
+            return (int)i;
+    return -1;
+}
+
 static bool words_match(const char *pattern, const sg_instruction *instruction) {
-    size_t at = 0;
+    size_t count = instruction->word_count, at = 0;
+    bool any_order = takes_any_order(instruction->opcode);
+    uint32_t taken = 0;
     while (*pattern) {
         size_t length = strcspn(pattern, " ");
         bool optional = length && pattern[length - 1] == '?';
-        size_t item = optional ? length - 1 : length;
-        if (at < instruction->word_count && is_alternative(pattern, item, sg_words[instruction->words[at]].text))
-            at++;
+        size_t item = optional ? length - 1 : length, next = at < count ? at + 1 : at;
+        int found = find_alternative(pattern, item, instruction, taken, any_order ? 0 : at, any_order ? count : next);
+        if (found >= 0)
+            taken |= 1u << found, at++;
         else if (!optional && length)
             return false;
         pattern += length;
         pattern += strspn(pattern, " ");
     }
-    return at == instruction->word_count;
+    return at == count;
 }
 
 static void read_word(sg_attributes *attributes, sg_word word) {
@@ -95,3 +117,5 @@ bool sg_has_word(const sg_instruction *instruction, sg_word word) {
             return true;
     return false;
 }
+
+const sg_form *sg_form_at(size_t index) { return index < sizeof forms / sizeof *forms ? &forms[index] : NULL; }

@@ -25,6 +25,8 @@ typedef struct {
 
 /* NULL where nothing in the table fits. */
 const sg_form *sg_match_form(const sg_instruction *instruction, sg_attributes *attributes);
+/* The table itself, for tests; NULL behind its end. */
+const sg_form *sg_form_at(size_t index);
 bool sg_opcode_exists(const char *opcode);
 bool sg_has_word(const sg_instruction *instruction, sg_word word);
 

@@ -217,6 +217,18 @@ void sg_lower_selp(sg_lowering *l, const sg_instruction *instruction) {
     sg_lower_plain(l, instruction);
 }
 
+/* .ftz is of the operand that decides; what is selected stays as it is. */
+void sg_lower_slct(sg_lowering *l, const sg_instruction *instruction) {
+    sg_want_operands(l, 4, 4);
+    sg_column columns[4];
+    for (int i = 1; i < 4; i++)
+        columns[i] = sg_source(l, &instruction->operands[i], l->attributes.type[i == 3]);
+    if (l->attributes.ftz)
+        columns[3] = sg_flushed(l, columns[3]);
+    columns[0] = sg_destination(l, &instruction->operands[0], l->attributes.type[0]);
+    sg_emit_plain(l, l->form->handler, columns, 4);
+}
+
 void sg_lower_testp(sg_lowering *l, const sg_instruction *instruction) {
     sg_column columns[8] = {0};
     sg_emit_plain(l, l->form->handler, columns, sg_plain_operands(l, columns, false))->variant = (uint8_t)instruction->words[0];

@@ -51,7 +51,7 @@ ROUNDED_REAL(double, f64, fma, sqrt)
         FILL(S, 0, for (int i = 0; i < LANES; i++) out[i] = (S)a[i]);     \
         fesetround(before);                                               \
     }
-CONVERTED(cvt_f32_f64_r, float, double)
+ROUNDED(cvt_f32_f64_r, float, double, double, double, a)
 CONVERTED(cvt_f32_r_u32, float, uint32_t)
 CONVERTED(cvt_f32_r_s32, float, int32_t)
 CONVERTED(cvt_f32_r_u64, float, uint64_t)
