@@ -350,11 +350,9 @@ def test_every_form_of_isspacep(engine: Any) -> None:
 
 
 def test_what_only_steers_caches_or_time_changes_nothing(engine: Any) -> None:
-    """prefetch.…, prefetchu.…, applypriority.…, discard.…, createpolicy.…, membar.…, fence.…, nanosleep.…, pmevent.…"""
     operands = {"prefetch": "[%d1]", "prefetchu": "[%d1]", "applypriority": "[%d1], 128", "discard": "[%d1], 128",
                 "createpolicy": "%d5", "membar": "", "fence": "", "nanosleep": "20", "pmevent": "1",
                 "griddepcontrol": "", "setmaxnreg": "64"}  # fmt: skip
-    assert "griddepcontrol.wait setmaxnreg.inc"
     for opcode, written in operands.items():
         for form in forms_of(engine, opcode):
             given = (
@@ -489,3 +487,68 @@ def test_every_vote_match_and_reduction(engine: Any) -> None:
     text = "activemask.b32 %r20; elect.sync %r21|%p2, 0xffffff00; selp.u32 %r22, 1, 0, %p2;"
     got = _exchange(engine, text, DATA, 3)
     assert got.tolist() == [[0xFFFFFFFF, 8, int(lane == 8)] for lane in range(32)] * 2
+
+
+def test_every_form_of_an_asynchronous_copy(engine: Any) -> None:
+    for form in forms_of(engine, "cp"):
+        hint = ", %d6" if "L2::cache_hint" in form.words else ""
+        copies = "ca" in form.words or "cg" in form.words
+        operands = {"wait_group": "0", "arrive": "[bar]"}
+        given = (
+            f"[s], [%d1], 16{hint}"
+            if copies
+            else next((o for w, o in operands.items() if w in form.words), "")
+        )
+        if "mbarrier" in form.words and not any(w.startswith("shared") for w in form.words):
+            given = "[%d5]"
+        body = "ld.param.u64 %d1, [in]; ld.param.u64 %d2, [out]; mov.u64 %d6, 0; mov.u64 %d7, bar; cvta.shared.u64 %d5, %d7;"
+        body += f"mbarrier.init.shared.b64 [bar], 3; st.shared.v2.u64 [s], {{%d6, %d6}}; {form.name} {given};"
+        body += (
+            "ld.shared.v2.u64 {%d3, %d4}, [s]; st.global.v2.u64 [%d2], {%d3, %d4}; ld.shared.u64 %d8, [bar];"
+        )
+        body += "mbarrier.pending_count.b64 %r1, %d8; st.global.u32 [%d2+16], %r1;"
+        out, source = engine.device.put(np.zeros(3, "u8")), engine.device.put(np.array([5, 6], "u8"))
+        module_of(engine, body, before=".shared .align 16 .b8 s[16]; .shared .b64 bar;").launch(out, source)
+        pending = 2 if "noinc" in form.words else 3
+        assert out.array().tolist() == [*((5, 6) if copies else (0, 0)), pending], form.name
+
+
+def test_every_form_of_an_mbarrier(engine: Any) -> None:
+    """Of three arrivals, after the form: those still pending, and what it answers."""
+    for form in forms_of(engine, "mbarrier"):
+        space = next((w for w in form.words if w.startswith("shared")), "")
+        place, mode = "[bar]" if space else "[%d5]", form.words[0]
+        given, pending, answer = {
+            "init": (f"{place}, 3", 3, 0),
+            "inval": (place, 0, 0),
+            "arrive": (f"_, {place}{', 0' if 'expect_tx' in form.words else ', 1' if 'noComplete' in form.words else ''}", 2, 0),
+            "arrive_drop": (f"_, {place}{', 0' if 'expect_tx' in form.words else ', 1' if 'noComplete' in form.words else ''}", 2, 0),
+            "expect_tx": (f"{place}, 0", 3, 0),
+            "complete_tx": (f"{place}, 0", 3, 0),
+            "test_wait": (f"%p1, {place}, {'1' if 'parity' in form.words else '%d9'}", 3, int("parity" in form.words)),
+            "try_wait": (f"%p1, {place}, {'1' if 'parity' in form.words else '%d9'}", 3, int("parity" in form.words)),
+            "pending_count": ("%r9, %d9", 3, 0),
+        }[mode]  # fmt: skip
+        body = "ld.param.u64 %d2, [out]; mov.u64 %d7, bar; cvta.shared.u64 %d5, %d7; setp.ne.u32 %p1, 0, 0;"
+        body += f"mbarrier.init.shared.b64 [bar], 3; ld.shared.u64 %d9, [bar]; mov.u32 %r9, 3; {form.name} {given};"
+        body += "selp.u32 %r2, 1, 0, %p1; ld.shared.u64 %d8, [bar]; mbarrier.pending_count.b64 %r1, %d8;"
+        body += "st.global.v2.u32 [%d2], {%r1, %r2}; st.global.u32 [%d2+8], %r9;"
+        out = engine.device.put(np.zeros(3, "u4"))
+        module_of(engine, body, ".param .u64 out", ".shared .b64 bar;").launch(out)
+        assert out.array().tolist() == [pending, answer, 3], form.name
+
+
+def test_every_form_of_an_address_in_a_cluster(engine: Any) -> None:
+    for form in [*forms_of(engine, "mapa"), *forms_of(engine, "getctarank")]:
+        bits = width(form.words[-1])
+        register = REGISTER[bits]
+        text = f"ld.param.u64 %d9, [out]; mov.u{bits} {register}1, s; mov.u64 %d3, 7; mov.u32 %r3, 7;"
+        if form.opcode == "mapa":
+            text += f"{form.name} {register}2, {register}1, 0; setp.eq.u{bits} %p1, {register}1, {register}2; selp.u32 %r5, 1, 0, %p1;"
+        else:
+            text += f"{form.name} %r4, {register}1; setp.eq.u32 %p1, %r4, 0; selp.u32 %r5, 1, 0, %p1;"
+        out = engine.device.put(np.zeros(1, "u4"))
+        module_of(
+            engine, text + "st.global.u32 [%d9], %r5;", ".param .u64 out", ".shared .align 8 .b8 s[8];"
+        ).launch(out)
+        assert out.array().tolist() == [1], form.name

@@ -151,7 +151,7 @@ def test_registers_of_a_cluster_of_one(engine: Any) -> None:
     body += "".join(
         f"mov.u32 %r1, %{name}; st.global.u32 [%d1+{4 * k}], %r1;" for k, name in enumerate(names)
     )
-    body += "getctarank.u64 %r1, %d1; st.global.u32 [%d1+28], %r1;"
+    body += "getctarank.u64 %r1, %d1; st.global.u32 [%d1+28], %r1; ret.uni;"
     out = engine.device.put(np.zeros((3, 8), "u4"))
     engine.body(body).launch(out, grid=3)
     assert out.array().tolist() == [[1, 0, 0, 1, block, 3, 0, 0] for block in range(3)]

@@ -540,7 +540,8 @@ def test_comparisons_combined_with_a_predicate(engine: Any, operation: str) -> N
     check(engine, text, 32, lambda x, y, z: both(x < y, y >= z) + 2 * both(x >= y, y >= z))
 
 
-def test_a_jump_table(engine: Any) -> None:
-    text = "rem.u32 %r21, {a}, 3; ts: .branchtargets L0, L1, L2; brx.idx %r21, ts;\n"
+@pytest.mark.parametrize("branch", ["brx.idx", "brx.idx.uni"])
+def test_a_jump_table(engine: Any, branch: str) -> None:
+    text = f"rem.u32 %r21, {{a}}, 3; ts: .branchtargets L0, L1, L2; {branch} %r21, ts;\n"
     text += "L0: mov.u32 {d}, 100; bra E; L1: mov.u32 {d}, 200; bra E; L2: mov.u32 {d}, 300;\nE:"
     check(engine, text, 32, lambda x, y, z: 100 * (x % 3 + 1))

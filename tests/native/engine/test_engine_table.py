@@ -4,11 +4,11 @@ Forms that compute are taken apart into every combination of their words. Those 
 branch have tests of their own below and beside this file; a form that has neither fails here.
 """
 
-# ruff: noqa: E501 -- tables
 from __future__ import annotations
 
 import ctypes
 import functools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +17,25 @@ from tests.native.engine.ptx_operations import OPERATIONS
 from tests.native.engine.ptx_table import Case, Form, case_of, expanded, rows, run
 
 BATCH = 24
-# Every opcode that does not compute in registers alone, and where it is tried.
-ELSEWHERE = {
-    "ld": "test_engine_accesses.py", "ldu": "test_engine_accesses.py", "st": "test_engine_accesses.py",
-    "atom": "test_engine_accesses.py", "red": "test_engine_accesses.py",
-    "prefetch": "test_engine_accesses.py", "prefetchu": "test_engine_accesses.py",
-    "applypriority": "test_engine_accesses.py", "discard": "test_engine_accesses.py",
-    "createpolicy": "test_engine_accesses.py", "cvta": "test_engine_accesses.py", "isspacep": "test_engine_accesses.py",
-    "membar": "test_engine_accesses.py", "fence": "test_engine_accesses.py",
-    "cp": "test_engine_async.py", "mbarrier": "test_engine_async.py", "mapa": "test_engine_async.py",
-    "getctarank": "test_engine_async.py", "barrier": "test_engine_accesses.py", "bar": "test_engine_accesses.py",
-    "shfl": "test_engine_accesses.py", "vote": "test_engine_accesses.py", "match": "test_engine_accesses.py",
-    "redux": "test_engine_accesses.py", "activemask": "test_engine_accesses.py", "elect": "test_engine_accesses.py",
-    "griddepcontrol": "test_engine_accesses.py", "setmaxnreg": "test_engine_accesses.py",
-    "nanosleep": "test_engine_accesses.py", "pmevent": "test_engine_accesses.py",
-    "bra": "test_engine_corpus_nvrtc.py", "brx": "test_engine_instructions.py", "call": "test_engine_corpus_nvrtc.py",
-    "ret": "test_engine_corpus_nvrtc.py", "exit": "test_engine_async.py", "trap": "test_engine_faults.py",
-    "brkpt": "test_engine_faults.py",
-}  # fmt: skip
-TENSOR = ("mma", "wmma", "wgmma", "ldmatrix", "stmatrix", "movmatrix")
-TEXTURES = ("tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep")
+# Opcodes whose forms are tried one by one where they are written out: by that file, and what compilers made.
+WRITTEN_OUT = ("bra", "brx", "call", "ret", "exit", "trap", "brkpt")
+# Tried by the tests of tensor cores and of textures.
+OTHERS = (
+    "mma",
+    "wmma",
+    "wgmma",
+    "ldmatrix",
+    "stmatrix",
+    "movmatrix",
+    "tex",
+    "tld4",
+    "txq",
+    "suld",
+    "sust",
+    "sured",
+    "suq",
+    "istypep",
+)
 
 
 @functools.cache
@@ -57,17 +56,23 @@ def _forms(library: ctypes.CDLL) -> tuple[list[Case], list[Form]]:
 
 def test_no_form_is_without_a_reference_or_a_test(engine_library: ctypes.CDLL) -> None:
     here = Path(__file__).parent
-    texts = {path.name: path.read_text() for path in here.glob("test_engine_*.py")}
+    tests = "\n".join(
+        path.read_text() for path in here.glob("test_engine_*.py") if path.name != Path(__file__).name
+    )
+    written = tests + "\n".join(path.read_text() for path in (here / "ptx").glob("*.ptx"))
+    accesses = (here / "test_engine_accesses.py").read_text()
     for opcode, pattern in rows(engine_library):
         if opcode in OPERATIONS:
             for form in expanded(opcode, pattern):
                 case_of(form)  # LookupError, where it has none
-        elif opcode in (*TENSOR, *TEXTURES):
-            assert any(f"{opcode}." in text for text in texts.values()), f"no test names {opcode}"
-        else:
-            assert f"{opcode}." in texts[ELSEWHERE[opcode]] or f"{opcode};" in texts[ELSEWHERE[opcode]], (
-                opcode
-            )
+        elif opcode in WRITTEN_OUT:
+            for word in re.findall(r"[\w:]+", pattern):
+                assert re.search(rf"\b{opcode}(\.[\w:]+)*\.{word}\b", written), f"no test has {opcode}.{word}"
+            assert re.search(rf"\b{opcode}\b", written), f"no test has {opcode}"
+        elif opcode in OTHERS:
+            assert f"{opcode}." in tests, f"no test has {opcode}"
+        else:  # there, forms_of(engine, "opcode") goes through the rows of the table themselves
+            assert f'"{opcode}"' in accesses, f"no test goes through the forms of {opcode}"
 
 
 def test_there_are_so_many_forms(engine_library: ctypes.CDLL) -> None:
