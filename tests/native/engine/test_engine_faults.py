@@ -130,8 +130,10 @@ def test_a_barrier_that_nobody_can_complete_is_a_deadlock_not_a_hang(engine: Any
     assert "deadlock" in outcome.message
 
 
-def test_trap_names_its_line(engine: Any) -> None:
-    outcome = engine.body("mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 5;\n@%p1 trap;").run(0, block=32)
+@pytest.mark.parametrize("opcode", ["trap", "brkpt"])  # without a debugger, a breakpoint ends the kernel
+def test_trap_names_its_line(engine: Any, opcode: str) -> None:
+    text = f"mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 5;\n@%p1 {opcode};"
+    outcome = engine.body(text).run(0, block=32)
     assert (outcome.status, outcome.line) == (engine.TRAP, 10)
 
 
