@@ -484,7 +484,8 @@ def test_every_vote_match_and_reduction(engine: Any) -> None:
         text = f"{form.name} %r20, %r10, 0xffffffff;"
         want = [total % (1 << 32) for total in totals for _ in range(32)]
         assert _exchange(engine, text, DATA, 1)[:, 0].tolist() == want, form.name
-    text = "activemask.b32 %r20; elect.sync %r21|%p2, 0xffffff00; selp.u32 %r22, 1, 0, %p2;"
+    (active,), (elect,) = forms_of(engine, "activemask"), forms_of(engine, "elect")
+    text = f"{active.name} %r20; {elect.name} %r21|%p2, 0xffffff00; selp.u32 %r22, 1, 0, %p2;"
     got = _exchange(engine, text, DATA, 3)
     assert got.tolist() == [[0xFFFFFFFF, 8, int(lane == 8)] for lane in range(32)] * 2
 
