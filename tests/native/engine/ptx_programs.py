@@ -45,7 +45,11 @@ def exact_forms(table: tuple[tuple[str, str], ...]) -> tuple[tuple[Form, Operati
             made = operation(form.opcode, form.words)
             if made is None or {"approx", "full", "b128"} & set(form.words):
                 continue
-            loose = made.results[0] in ("f16", "bf16", "f16x2", "bf16x2") and form.opcode in ("neg", "abs", "cvt")
+            loose = made.results[0] in ("f16", "bf16", "f16x2", "bf16x2") and form.opcode in (
+                "neg",
+                "abs",
+                "cvt",
+            )
             if not loose:
                 found[form] = made
     return tuple(found.items())
@@ -167,10 +171,17 @@ class Program:
 
     def _initial(self, number: int) -> Registers:
         registers: Registers = {}
-        kinds = {16: ("f16", "bf16", "u16"), 32: ("f32", "u32", "f16x2", "count"), 64: ("f64", "u64"), 1: ("pred",)}
+        kinds = {
+            16: ("f16", "bf16", "u16"),
+            32: ("f32", "u32", "f16x2", "count"),
+            64: ("f64", "u64"),
+            1: ("pred",),
+        }
         for bits, count in REGISTERS.items():
             for index in range(count):
-                registers[f"{PREFIX[bits]}{index}"] = self.chance.choice(pool(self.chance.choice(kinds[bits])))
+                registers[f"{PREFIX[bits]}{index}"] = self.chance.choice(
+                    pool(self.chance.choice(kinds[bits]))
+                )
         return registers
 
     def _register(self, bits: int) -> str:
@@ -247,7 +258,9 @@ class Program:
         if kind not in ("f32", "f64"):
             return ""
         zero = "0f7FFFFFFF" if kind == "f32" else "0d7FF8000000000000"
-        return f"\n@GUARD testp.notanumber.{kind} %x0, {name}; @GUARD selp.{kind} {name}, {zero}, {name}, %x0;"
+        return (
+            f"\n@GUARD testp.notanumber.{kind} %x0, {name}; @GUARD selp.{kind} {name}, {zero}, {name}, %x0;"
+        )
 
     def _place(self, slot: int, space: str, offset: int) -> str:
         """Slot `slot` of this thread: an address that is a row over the threads, or scattered."""
@@ -280,7 +293,9 @@ class Program:
         def store(thread: Thread) -> None:
             for k, name in enumerate(names):
                 value = thread.registers[name] & ((1 << 8 * size) - 1)
-                thread.memory[key][offset + k * size : offset + (k + 1) * size] = value.to_bytes(size, "little")
+                thread.memory[key][offset + k * size : offset + (k + 1) * size] = value.to_bytes(
+                    size, "little"
+                )
 
         if self.chance.random() < 0.5:
             return self._guarded(f"@GUARD ld.{suffix} {vector}, {place};", load)
@@ -297,7 +312,9 @@ class Program:
         offset = self.chance.randrange(SLOT // size) * size
         letter = "b" if name in ("and", "or", "xor", "exch") else "u"
         to, source = self._register(bits), self._register(bits)
-        lines = f"@GUARD atom.{space}.{name}.{letter}{bits} {to}, {self._place(slot, space, offset)}, {source};"
+        lines = (
+            f"@GUARD atom.{space}.{name}.{letter}{bits} {to}, {self._place(slot, space, offset)}, {source};"
+        )
 
         def act(thread: Thread) -> None:
             memory = thread.memory[space, slot]
@@ -311,7 +328,10 @@ class Program:
     def _call(self) -> Step:
         """A function of a 32-bit and a 64-bit value, which has registers of its own."""
         index = len(self.functions)
-        body = [self._compute(self.chance.choice(["add", "mul", "xor", "mad", "fma", "cvt", "setp", "selp"])) for _ in range(3)]
+        body = [
+            self._compute(self.chance.choice(["add", "mul", "xor", "mad", "fma", "cvt", "setp", "selp"]))
+            for _ in range(3)
+        ]
         self.functions.append((f"f{index}", list(body)))
         to, a, b = self._register(32), self._register(32), self._register(64)
         lines = (
@@ -320,17 +340,26 @@ class Program:
         )
 
         def act(thread: Thread) -> None:
-            inner = Thread(thread.number, {f"{PREFIX[bits]}{k}": 0 for bits, count in REGISTERS.items() for k in range(count)})
+            inner = Thread(
+                thread.number,
+                {f"{PREFIX[bits]}{k}": 0 for bits, count in REGISTERS.items() for k in range(count)},
+            )
             inner.registers["%r0"], inner.registers["%d0"] = thread.registers[a], thread.registers[b]
             for node in body:
                 node.run([inner], [inner])
-            thread.registers[to] = functools.reduce(lambda x, k: x ^ inner.registers[f"%r{k}"], range(REGISTERS[32]), 0)
+            thread.registers[to] = functools.reduce(
+                lambda x, k: x ^ inner.registers[f"%r{k}"], range(REGISTERS[32]), 0
+            )
 
         return Step(lines, act)
 
     def _neighbour(self) -> Node:
         """Behind a barrier, another thread's memory; and a barrier again, before it may change."""
-        space, slot, distance = self.chance.choice(SPACES[:2]), self.chance.randrange(SLOTS), self.chance.randrange(1, 40)
+        space, slot, distance = (
+            self.chance.choice(SPACES[:2]),
+            self.chance.randrange(SLOTS),
+            self.chance.randrange(1, 40),
+        )
         to, bits = self._register(32), 32
         lines = (
             f"bar.sync 0; add.u32 %t0, %tid.x, {distance}; rem.u32 %t0, %t0, %ntid.x; sub.s32 %t0, %t0, %tid.x;\n"
@@ -374,13 +403,22 @@ class Program:
     # ---- text ----
 
     def _declared(self) -> str:
-        text = "".join(f".reg .b{bits} {PREFIX[bits]}<{count}>; " for bits, count in REGISTERS.items() if bits > 1)
-        text += f".reg .pred %p<{REGISTERS[1]}>; .reg .pred %x0; .reg .b32 %t0; .reg .b64 %t1; .reg .b32 %t<5>;"
-        return text.replace(".reg .b32 %t0; .reg .b64 %t1; .reg .b32 %t<5>;", ".reg .b32 %t0, %t2, %t3, %t4; .reg .b64 %t1;")
+        text = "".join(
+            f".reg .b{bits} {PREFIX[bits]}<{count}>; " for bits, count in REGISTERS.items() if bits > 1
+        )
+        text += (
+            f".reg .pred %p<{REGISTERS[1]}>; .reg .pred %x0; .reg .b32 %t0; .reg .b64 %t1; .reg .b32 %t<5>;"
+        )
+        return text.replace(
+            ".reg .b32 %t0; .reg .b64 %t1; .reg .b32 %t<5>;", ".reg .b32 %t0, %t2, %t3, %t4; .reg .b64 %t1;"
+        )
 
     def _function(self, name: str, body: list[Node]) -> str:
         zero = "".join(
-            f"mov.b{bits} {PREFIX[bits]}{k}, 0; " for bits, count in REGISTERS.items() if bits > 1 for k in range(count)
+            f"mov.b{bits} {PREFIX[bits]}{k}, 0; "
+            for bits, count in REGISTERS.items()
+            if bits > 1
+            for k in range(count)
         )
         zero += "".join(f"setp.ne.u32 %p{k}, 0, 0; " for k in range(REGISTERS[1]))
         fold = "".join(f"xor.b32 %r0, %r0, %r{k}; " for k in range(1, REGISTERS[32]))
@@ -419,7 +457,10 @@ class Program:
         size = 8 * len(self.layout)
         slots = "".join(f"mad.lo.u64 %g{s}, %t1, {SLOT}, {s * SLOT * 64}; mov.u64 %s{s}, %g{s}; add.u64 %g{s}, %g{s}, %mem; "
                         f"mov.u64 %base, table; add.u64 %s{s}, %s{s}, %base;\n" for s in range(SLOTS))  # fmt: skip
-        zero = "".join(f"st.shared.v2.b64 [%s{s}], {{%zero, %zero}}; st.local.v2.b64 [memory+{SLOT * s}], {{%zero, %zero}};\n" for s in range(SLOTS))
+        zero = "".join(
+            f"st.shared.v2.b64 [%s{s}], {{%zero, %zero}}; st.local.v2.b64 [memory+{SLOT * s}], {{%zero, %zero}};\n"
+            for s in range(SLOTS)
+        )
         return (
             f".version 8.8\n.target sm_100\n.address_size 64\n{functions}"
             f".visible .entry k(.param .u64 in, .param .u64 out, .param .u64 mem)\n{{\n{self._declared()}\n"
@@ -456,7 +497,10 @@ def difference(engine: Any, program: Program) -> str:
 
     size = len(program.packed(program.inputs))
     place = engine.device.put(np.frombuffer(program.packed(program.inputs), "u1"))
-    out, memory = engine.device.put(np.zeros(size, "u1")), engine.device.put(np.zeros(SLOT * SLOTS * 64, "u1"))
+    out, memory = (
+        engine.device.put(np.zeros(size, "u1")),
+        engine.device.put(np.zeros(SLOT * SLOTS * 64, "u1")),
+    )
     module = engine.module(program.text())
     if module.log:
         return str(module.log)
