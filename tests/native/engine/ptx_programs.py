@@ -4,7 +4,7 @@ A program is a tree: instructions, branches on a predicate, loops whose count di
 its top level what threads do together. `Program(seed)` is always the same one.
 """
 
-# ruff: noqa: E501 -- lines of PTX
+# ruff: noqa: E501, ARG002, ARG005 -- lines of PTX; nodes and operators share their signatures
 from __future__ import annotations
 
 import functools
@@ -104,14 +104,11 @@ class Branch(Node):
         return f"@{self.predicate} bra T{n};\n{otherwise}\nbra.uni E{n};\nT{n}:\n{then}\nE{n}:"
 
     def run(self, threads: Sequence[Thread], block: Sequence[Thread]) -> None:
-        for holds, nodes in ((1, self.then), (0, self.otherwise)):
-            taken = [thread for thread in threads if thread.registers[self.predicate] == holds]
-            if holds:
-                others = [thread for thread in threads if thread.registers[self.predicate] != holds]
-            else:
-                taken = others
+        taken = [thread for thread in threads if thread.registers[self.predicate]]
+        others = [thread for thread in threads if not thread.registers[self.predicate]]
+        for here, nodes in ((taken, self.then), (others, self.otherwise)):
             for node in nodes:
-                node.run(taken, block)
+                node.run(here, block)
 
 
 @dataclass
@@ -165,11 +162,11 @@ class Program:
         self.threads = self.chance.choice([1, 7, 31, 32, 33, 50, 64])
         self.functions: list[tuple[str, list[Node]]] = []
         self.nodes = [self._top() for _ in range(self.chance.randrange(4, 14))]
-        self.inputs = [self._initial(number) for number in range(self.threads)]
+        self.inputs = [self._initial() for _ in range(self.threads)]
 
     # ---- making ----
 
-    def _initial(self, number: int) -> Registers:
+    def _initial(self) -> Registers:
         registers: Registers = {}
         kinds = {
             16: ("f16", "bf16", "u16"),
@@ -231,7 +228,7 @@ class Program:
 
     def _compute(self, only: str = "") -> Step:
         groups = by_opcode(self.table)
-        form, made = self.chance.choice(groups[only or self.chance.choice(sorted(groups))])
+        _, made = self.chance.choice(groups[only or self.chance.choice(sorted(groups))])
         sources = [self._source(kind) for kind in made.sources]
         results: list[str] = []
         for kind in made.results:
@@ -406,12 +403,8 @@ class Program:
         text = "".join(
             f".reg .b{bits} {PREFIX[bits]}<{count}>; " for bits, count in REGISTERS.items() if bits > 1
         )
-        text += (
-            f".reg .pred %p<{REGISTERS[1]}>; .reg .pred %x0; .reg .b32 %t0; .reg .b64 %t1; .reg .b32 %t<5>;"
-        )
-        return text.replace(
-            ".reg .b32 %t0; .reg .b64 %t1; .reg .b32 %t<5>;", ".reg .b32 %t0, %t2, %t3, %t4; .reg .b64 %t1;"
-        )
+        text += f".reg .pred %p<{REGISTERS[1]}>, %x0; .reg .b32 %t0, %t2, %t3, %t4; .reg .b64 %t1;"
+        return text
 
     def _function(self, name: str, body: list[Node]) -> str:
         zero = "".join(
