@@ -15,8 +15,7 @@ static const sg_form forms[] = {
 static const char *const known[] = {
     "tld4", "sured", "multimem", "tensormap", "istypep", "alloca", "stacksave",
     "stackrestore", "vadd", "vsub", "vabsdiff", "vmin",
-    "vmax", "vshl", "vshr", "vmad", "vset", "vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2", "vadd4",
-    "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4", "tcgen05", "clusterlaunchcontrol"};
+    "vmax", "vshl", "vshr", "vmad", "vset", "tcgen05", "clusterlaunchcontrol"};
 
 static bool is_alternative(const char *item, size_t length, const char *word) {
     size_t wanted = strlen(word);

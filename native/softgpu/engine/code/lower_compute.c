@@ -171,6 +171,23 @@ void sg_lower_dot(sg_lowering *l, const sg_instruction *instruction) {
                             sg_has_word(instruction, W_hi) << 2);
 }
 
+/* vabsdiff4.u32.s32.u32.add: the operator, the types of the lanes, how many there are. */
+void sg_lower_video(sg_lowering *l, const sg_instruction *instruction) {
+    static const char *const operators[] = {"vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax", "vset"};
+    sg_column columns[8] = {0};
+    sg_insn *insn = sg_emit_plain(l, l->form->handler, columns, sg_plain_operands(l, columns, false));
+    size_t length = strlen(instruction->opcode) - 1;
+    bool sets = l->attributes.type_count == 2;
+    for (uint8_t i = 0; i < sizeof operators / sizeof *operators; i++)
+        if (strlen(operators[i]) == length && !memcmp(operators[i], instruction->opcode, length))
+            insn->variant = i;
+    for (unsigned i = 0; i < 3; i++) /* bits 0 to 2: d, a, b are signed; vset has no type of d */
+        insn->flags |= (uint8_t)((!(sets && i == 0) && l->attributes.type[i - sets] == W_s32) << i);
+    insn->flags |= (uint8_t)(l->attributes.sat << 3 | (l->attributes.operation == W_add) << 4);
+    insn->count = (uint8_t)(instruction->opcode[length] - '0');
+    insn->round = (uint8_t)l->attributes.compare;
+}
+
 void sg_lower_prmt(sg_lowering *l, const sg_instruction *instruction) {
     static const sg_word modes[] = {W_f4e, W_b4e, W_rc8, W_ecl, W_ecr, W_rc16};
     sg_column columns[8] = {0};
