@@ -324,18 +324,21 @@ def _build() -> Path:
     return library
 
 
-@pytest.fixture(scope="session")
-def engine_library() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(_build()))
+def typed(library: ctypes.CDLL) -> ctypes.CDLL:
     for name in ("device_open", "module_kernel", "module_kernel_named"):
         getattr(library, name).restype = ctypes.c_void_p
     for name in ("device_allocate", "device_commits"):
         getattr(library, name).restype = ctypes.c_uint64
     for name in ("device_printed", "module_kernel_count"):
         getattr(library, name).restype = ctypes.c_size_t
-    for name in ("device_write", "device_read", "kernel_parameter", "engine_level"):
+    for name in ("device_write", "device_read", "kernel_parameter", "engine_level", "engine_form"):
         getattr(library, name).restype = ctypes.c_bool
     return library
+
+
+@pytest.fixture(scope="session")
+def engine_library() -> ctypes.CDLL:
+    return typed(ctypes.CDLL(str(_build())))
 
 
 @pytest.fixture(params=["best", "v3", "base"])

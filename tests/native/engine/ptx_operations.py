@@ -110,7 +110,7 @@ TWO: dict[str, Callable[[int, int], int]] = {
 
 
 def _arithmetic(opcode: str, words: tuple[str, ...]) -> Operation | None:
-    kind = words[-1]
+    kind = words[-1] if words[-1] != "relu" else words[-2]  # max.s32.relu, as NVRTC writes it
     if kind in ("u16x2", "s16x2"):
         view, relu = _view(kind[:3]), "relu" in words
         compute = TWO[opcode]
@@ -233,6 +233,37 @@ def _dot(opcode: str, words: tuple[str, ...]) -> Operation | None:
         return z + sum(p * q for p, q in zip(left, right, strict=True))
 
     return _plain(opcode, words, ("u32",) * 3, "u32", compute)
+
+
+def _video(opcode: str, words: tuple[str, ...]) -> Operation | None:
+    count, name = int(opcode[-1]), opcode[1:-1]
+    bits = 32 // count
+    comparison = next((w for w in words if w in ORDERED), "")
+    kinds = words[:2] if name == "set" else words[1:3]
+
+    def lanes(value: int, kind: str) -> list[int]:
+        parts = [value >> at & ((1 << bits) - 1) for at in range(0, 32, bits)]
+        return [signed(p, bits) for p in parts] if kind[0] == "s" else parts
+
+    compute: dict[str, Callable[[int, int], int]] = {
+        "add": lambda x, y: x + y,
+        "sub": lambda x, y: x - y,
+        "avrg": lambda x, y: (x + y + (x + y >= 0)) // 2,
+        "absdiff": lambda x, y: abs(x - y),
+        "min": min,
+        "max": max,
+        "set": lambda x, y: int((x > y) - (x < y) in ORDERED[comparison]),
+    }
+
+    def whole(a: int, b: int, c: int) -> int:
+        values = [compute[name](x, y) for x, y in zip(lanes(a, kinds[0]), lanes(b, kinds[1]), strict=True)]
+        if "sat" in words:
+            values = [_clamped(value, f"{words[0][0]}{bits}") for value in values]
+        if "add" in words:
+            return c + sum(values)
+        return sum((value & ((1 << bits) - 1)) << k * bits for k, value in enumerate(values))
+
+    return _plain(opcode, words, ("u32",) * 3, "u32", whole)
 
 
 # ---- bits ----
@@ -858,6 +889,7 @@ OPERATIONS: dict[str, Callable[[str, tuple[str, ...]], Operation | None]] = {
     **dict.fromkeys(("dp4a", "dp2a"), _dot),
     **dict.fromkeys(("rcp", "sqrt", "rsqrt"), _one_real),
     **dict.fromkeys(("sin", "cos", "lg2", "ex2", "tanh"), _library),
+    **{f"v{name}{count}": _video for name in ("add", "sub", "avrg", "absdiff", "min", "max", "set") for count in (2, 4)},
     "sad": _sad, "shf": _funnel, "bmsk": _mask, "szext": _extend, "fns": _nth, "lop3": _lop3, "prmt": _permute,
     "mov": _move, "selp": _select, "slct": _select_by_sign, "setp": _set_predicate, "set": _set, "testp": _test,
     "copysign": _copy_sign, "cvt": _convert,

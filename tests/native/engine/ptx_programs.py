@@ -161,7 +161,7 @@ class Program:
         self.labels = 0
         self.threads = self.chance.choice([1, 7, 31, 32, 33, 50, 64])
         self.functions: list[tuple[str, list[Node]]] = []
-        self.nodes = [self._top() for _ in range(self.chance.randrange(4, 14))]
+        self.nodes = [self._top() for _ in range(self.chance.randrange(8, 30))]
         self.inputs = [self._initial() for _ in range(self.threads)]
 
     # ---- making ----
