@@ -137,7 +137,10 @@ static void parse_symbol_initial(sg_parser *parser, sg_variable_ir *variable, ui
 static bool parse_masked_initial(sg_parser *parser, sg_variable_ir *variable, uint64_t offset) {
     if (parser->token.kind != TOKEN_INTEGER || parser->ahead.kind != TOKEN_MARK || parser->ahead.mark != '(')
         return false;
+    int line = parser->token.line;
     uint64_t mask = sg_expect_integer(parser);
+    if (!mask)
+        sg_fail(parser->compiler, SG_BAD_PTX, line, "the mask of an address is one of its bytes");
     sg_expect_mark(parser, '(');
     parse_symbol_initial(parser, variable, offset, mask);
     sg_expect_mark(parser, ')');
