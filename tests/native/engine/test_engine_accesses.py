@@ -285,6 +285,14 @@ def test_atomics_of_many_workers_lose_nothing(engine: Any) -> None:
         assert out.array()[0] == want, name
 
 
+def test_a_vector_atomic_may_write_over_what_it_reads(engine: Any) -> None:
+    body = """ld.param.u64 %d1, [out]; mov.u32 %r1, 0f3F800000; mov.u32 %r2, 0f40000000;
+    atom.global.v2.f32.add {%r2, %r1}, [%d1], {%r1, %r2}; st.global.v2.b32 [%d1+8], {%r2, %r1};"""
+    out = engine.device.put(np.array([10, 20, 0, 0], "f4"))
+    module_of(engine, body, ".param .u64 out").launch(out)
+    assert out.array().tolist() == [11, 22, 10, 20]
+
+
 def test_an_exchange_of_128_bits_is_never_seen_in_halves(engine: Any) -> None:
     """Each thread puts a pair of equal halves; what it takes out has equal halves too, and none is lost."""
     body = """ld.param.u64 %d1, [out]; ld.param.u64 %d2, [in]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; mad.lo.u32 %r1, %r1, 64, %r2;

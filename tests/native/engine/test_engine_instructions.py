@@ -545,3 +545,13 @@ def test_a_jump_table(engine: Any, branch: str) -> None:
     text = f"rem.u32 %r21, {{a}}, 3; ts: .branchtargets L0, L1, L2; {branch} %r21, ts;\n"
     text += "L0: mov.u32 {d}, 100; bra E; L1: mov.u32 {d}, 200; bra E; L2: mov.u32 {d}, 300;\nE:"
     check(engine, text, 32, lambda x, y, z: 100 * (x % 3 + 1))
+
+
+def test_a_comparison_of_halves_may_write_over_the_predicate_it_reads(engine: Any) -> None:
+    text = "setp.ne.u32 %p1, 0, 1; setp.lt.and.f16x2 %p1|%p2, {a}, {b}, %p1;"
+    text += "selp.u32 %r21, 1, 0, %p1; selp.u32 %r22, 2, 0, %p2; add.u32 {d}, %r21, %r22;"
+    halves = np.array([0x3C004000, 0x40003C00, 0x3C003C00, 0x40004000], "u4")  # 1 and 2 in both halves
+    other = np.roll(halves, 1)
+    got = run_ternary(engine, text, halves, other, other, np.zeros(4, "u4"))
+    a, b = (array.view("f2").reshape(-1, 2) for array in (halves, other))
+    np.testing.assert_array_equal(got, (a[:, 0] < b[:, 0]) + 2 * (a[:, 1] < b[:, 1]))

@@ -133,10 +133,12 @@ void sg_lower_setp_pair(sg_lowering *l, const sg_instruction *instruction) {
     sg_word type = l->attributes.type[0];
     operands read = read_operands(l, instruction, type);
     sg_column result[2] = {sg_scratch(l, 1), sg_scratch(l, 1)};
-    for (int high = 0; high < 2; high++)
+    for (int high = 0; high < 2; high++) {
         emit_comparison(l, instruction, read, type, high, result[high]);
-    for (int high = 0; high < 2; high++)
-        emit_combination(l, result[high], other, sg_destination(l, &to->items[high], W_pred), 0);
+        emit_combination(l, result[high], other, result[high], 0);
+    }
+    for (int high = 0; high < 2; high++) /* only now: p may be the predicate that q is combined with */
+        sg_emit_to(l, H_mov_pred, sg_destination(l, &to->items[high], W_pred), result[high]);
 }
 
 /* What set writes where the comparison holds. */

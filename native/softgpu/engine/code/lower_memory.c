@@ -141,13 +141,9 @@ void sg_lower_atom(sg_lowering *l, const sg_instruction *instruction) {
     bool wide = type == W_b128, is_half = sg_is_bf16(type) || sg_is_f16(type);
     sg_insn access = {.count = (uint8_t)count, .variant = (uint8_t)l->attributes.operation};
     sg_address(l, &operands[0], l->attributes.space, &access);
-    sg_column kept = 0;
-    if (access.mode <= ADDRESS_NARROW && count > 1) { /* a result may overwrite the address */
-        kept = sg_scratch(l, access.mode == ADDRESS_WIDE ? 8 : 4);
-        sg_emit_to(l, access.mode == ADDRESS_WIDE ? H_mov_64 : H_mov_32, kept, access.operand[4]);
-        access.operand[4] = kept;
-    }
     access.handler = (uint16_t)atomic_handler(type);
+    sg_column results[8], parts[8];
+    unsigned moved = 0;
     for (unsigned i = 0; i < count; i++) {
         atomic_operands(l, operands, swaps, wide, i, count, &access);
         const sg_operand *part = wanted && to->kind != OPERAND_SINK ? component(l, to, i, count) : NULL;
@@ -156,9 +152,15 @@ void sg_lower_atom(sg_lowering *l, const sg_instruction *instruction) {
             access.operand[0] = wide ? sg_half_of_128(l, part, 0, false) : sg_destination(l, part, type);
         if (result && wide)
             access.operand[7] = sg_half_of_128(l, part, 1, false);
+        if (result && count > 1) { /* a result may be the address, or a source of a later component */
+            results[moved] = access.operand[0];
+            access.operand[0] = parts[moved++] = sg_scratch(l, 4);
+        }
         access.flags = (uint8_t)((sg_words[type].kind == KIND_SIGNED) | result << 1 | (is_half && sg_is_bf16(type)) << 2);
         *sg_emit(l, H_nop) = access;
         access.count = 1;
         access.immediate += sg_bytes(type);
     }
+    while (moved--)
+        sg_emit_to(l, H_mov_32, results[moved], parts[moved]);
 }
