@@ -174,6 +174,7 @@ def test_fetches_are_those_of_the_programming_guide_and_surfaces_are_bytes_of_an
     surfaces = found["surfaces"]
     before = np.arange(48, dtype=np.uint16).reshape(4, 12)
     assert surfaces["size"] == [6, 4]
+    assert surfaces["texels"] == [6, 4]
     assert surfaces["zero"] == before.ravel().tolist()  # every row is written beyond the last one
     clamped = np.array(surfaces["clamp"]).reshape(4, 12)
     assert (clamped[:3] == before[:3]).all()

@@ -259,6 +259,16 @@ def surface_kernel(boundary: str) -> str:
     st.global.v2.b32 [%rd2], {{%r1, %r2}};
     ret;
 }}
+.visible .entry texels(.param .u64 object, .param .u64 to) {{
+    .reg .u64 %rd<3>;
+    .reg .u32 %r<3>;
+    ld.param.u64 %rd1, [object];
+    ld.param.u64 %rd2, [to];
+    txq.width.b32 %r1, [%rd1];
+    txq.height.b32 %r2, [%rd1];
+    st.global.v2.b32 [%rd2], {{%r1, %r2}};
+    ret;
+}}
 """
     )
 
@@ -280,6 +290,10 @@ def surfaces() -> dict[str, object]:
         assert size is not None
         check(launch(function(module, "size"), surface, c_uint64(size)))
         seen["size"] = list(struct.unpack("<2I", read(size, 8)))
+        texture = c_uint64()
+        check(cuda.cuTexObjectCreate(byref(texture), byref(resource), byref(Sampling()), None))
+        check(launch(function(module, "texels"), texture, c_uint64(size)))
+        seen["texels"] = list(struct.unpack("<2I", read(size, 8)))
         check(launch(function(module, "shift"), surface, c_uint(4), grid=4, block=6))
         result = int(cuda.cuCtxSynchronize())
         seen[boundary] = result if result else list(struct.unpack("<48H", copy_out(array, shape, row)))
