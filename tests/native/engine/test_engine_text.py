@@ -112,3 +112,13 @@ def test_warp_size_is_a_constant_by_name(engine: Any) -> None:
     out = engine.device.put(np.zeros(1, "u4"))
     engine.body("ld.param.u64 %d1, [out]; mov.u32 %r1, WARP_SZ; st.global.u32 [%d1], %r1;").launch(out)
     assert out.array().tolist() == [32]
+
+
+@pytest.mark.parametrize(("size", "fits"), [(32764, True), (32765, False), (1 << 39, False)])
+def test_parameters_of_a_kernel_have_a_bound(engine: Any, size: int, fits: bool) -> None:
+    text = HEAD + f".visible .entry k(.param .b8 x[{size}]) {{ ret; }}"
+    if fits:
+        assert engine.module(text).describe().parameter_bytes == size
+    else:
+        with pytest.raises(engine.LoadError, match="line 4: k has .* bytes of parameters"):
+            engine.module(text)

@@ -9,6 +9,8 @@ static uint64_t align_up(uint64_t offset, uint64_t alignment) {
 
 /* What a thread may use of local memory, as on cards. */
 static const uint64_t MOST_LOCAL = 512 * 1024;
+/* A kernel's parameters: 32,764 bytes since PTX 8.1. */
+static const uint64_t MOST_PARAMETERS = 32764;
 static const uint64_t MOST_SHARED = 16 * 1024 * 1024 - 4096;
 
 static uint64_t place(sg_variable_ir *variable, uint64_t offset) {
@@ -154,6 +156,9 @@ static void describe_kernel(usage *u, sg_kernel *kernel, const sg_function *func
     kernel->module = u->module;
     kernel->code = &u->module->codes[function->index];
     kernel->parameter_bytes = formals_end(function);
+    if (kernel->parameter_bytes > MOST_PARAMETERS)
+        sg_fail(u->compiler, SG_BAD_PTX, function->line, "%.100s has %llu bytes of parameters; a kernel has at most %llu",
+                function->name, (unsigned long long)kernel->parameter_bytes, (unsigned long long)MOST_PARAMETERS);
     memset(u->reached, 0, u->functions * sizeof *u->reached);
     memset(u->open, 0, u->functions * sizeof *u->open);
     u->recursive = false;
