@@ -120,5 +120,5 @@ def test_parameters_of_a_kernel_have_a_bound(engine: Any, size: int, fits: bool)
     if fits:
         assert engine.module(text).describe().parameter_bytes == size
     else:
-        with pytest.raises(engine.LoadError, match="line 4: k has .* bytes of parameters"):
+        with pytest.raises(engine.LoadError, match=r"line 4: k has .* bytes of parameters"):
             engine.module(text)
