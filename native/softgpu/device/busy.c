@@ -4,7 +4,9 @@
  * that takes, so that is what the device was busy for; `instructions` is kept beside it. */
 #include <time.h>
 
-#include "layout.h"
+#include <stdlib.h>
+
+#include "model_layout.h"
 
 uint64_t sg_monotonic_ns(void) {
     struct timespec now;
@@ -42,7 +44,10 @@ uint64_t sg_recent_busy_ns(sg_recent *recent, uint64_t now_ns) {
 }
 
 uint64_t sg_busy_ns(sg_device *device) {
-    return atomic_load(&device->state->busy_ns);
+    sg_model *model = sg_model_used(device) ? sg_model_look(device) : NULL;
+    uint64_t busy = model != NULL ? model->compute_ns : atomic_load(&device->state->busy_ns);
+    free(model);
+    return busy;
 }
 
 /* Since when the kernel that runs right now holds the device; 0: none does. A holder killed while it ran left
@@ -64,9 +69,8 @@ uint64_t sg_running_busy_ns(sg_device *device, int slot, uint64_t now_ns) {
     return since == 0 || since >= end ? 0 : end - (since > begin ? since : begin);
 }
 
-int sg_recent_samples(sg_device *device, sg_sample samples[SG_SAMPLES]) {
-    uint64_t now = sg_monotonic_ns(), period = now / SG_BUCKET_NS, since = running_since(device, -1);
-    sg_recent *recent = &device->state->recent;
+static int samples_of(sg_recent *recent, uint64_t now, uint64_t since, sg_sample samples[SG_SAMPLES]) {
+    uint64_t period = now / SG_BUCKET_NS;
     for (unsigned i = 0; i < SG_SAMPLES; i++) {
         uint64_t wanted = period - SG_SAMPLES + i, begin = wanted * SG_BUCKET_NS, end = begin + SG_BUCKET_NS;
         unsigned bucket = (unsigned)(wanted % SG_BUCKETS);
@@ -79,7 +83,39 @@ int sg_recent_samples(sg_device *device, sg_sample samples[SG_SAMPLES]) {
     return SG_SAMPLES;
 }
 
+/* By the model's clock, and told as if that clock said the machine's time now. */
+static int modelled_samples(const sg_model *model, sg_sample samples[SG_SAMPLES]) {
+    sg_recent recent = model->recent;
+    int count = samples_of(&recent, model->now_ns, 0, samples);
+    for (int i = 0; i < count; i++)
+        samples[i].end_ns += sg_monotonic_ns() - model->now_ns;
+    return count;
+}
+
+int sg_recent_samples(sg_device *device, sg_sample samples[SG_SAMPLES]) {
+    sg_model *model = sg_model_used(device) ? sg_model_look(device) : NULL;
+    if (model == NULL)
+        return samples_of(&device->state->recent, sg_monotonic_ns(), running_since(device, -1), samples);
+    int count = modelled_samples(model, samples);
+    free(model);
+    return count;
+}
+
+static unsigned permille(uint64_t busy_ns) {
+    return busy_ns >= 1000000000u ? 1000 : (unsigned)(busy_ns / 1000000);
+}
+
+/* Of the last second on the model's clock. */
+static unsigned modelled_permille(sg_device *device) {
+    sg_model *model = sg_model_look(device);
+    unsigned busy = model != NULL ? permille(sg_recent_busy_ns(&model->recent, model->now_ns)) : 0;
+    free(model);
+    return busy;
+}
+
 unsigned sg_recent_permille(sg_device *device) {
+    if (sg_model_used(device))
+        return modelled_permille(device);
     uint64_t now = sg_monotonic_ns();
     uint64_t busy = sg_recent_busy_ns(&device->state->recent, now) + sg_running_busy_ns(device, -1, now);
     return busy >= 1000000000u ? 1000 : (unsigned)(busy / 1000000);

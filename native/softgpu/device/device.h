@@ -70,6 +70,8 @@ typedef struct {
 } sg_facts;
 
 typedef struct sg_state sg_state;
+struct sg_clock;
+struct sg_failing;
 
 /* A descriptor, and which file it was opened as: see files.c. */
 typedef struct {
@@ -92,7 +94,11 @@ typedef struct {
     sg_file state_file, arena_file; /* for sg_state_file and sg_arena_file, which look before they trust */
     bool state_reopened; /* `state` is mapped through an earlier open file, which holds our slot's lock */
     sg_state *state;
-    size_t state_bytes;
+    size_t state_bytes; /* all of it, the model's areas included, which begin at ... */
+    size_t model_offset;
+    struct sg_clock *_Atomic clock; /* this process's side of the model; NULL until it takes part */
+    uint64_t incarnation;           /* of `slot` */
+    struct sg_failing *_Atomic failing; /* what is known of the file `failures`: failures.c */
     uint32_t chunk_count; /* from the facts: the number in the shared file is not to be trusted */
     int slot; /* ours, or SG_NO_SLOT */
     pthread_mutex_t files, metadata;
@@ -120,6 +126,9 @@ int sg_inventory_folder(const void *anchor, char *folder, size_t size);
  * is passed over: a device being created by another process has no `device` file yet.
  * Returns how many there are. */
 int sg_inventory_read(const char *folder, sg_device *devices, int capacity);
+
+/* The device of one folder. */
+int sg_device_read(const char *folder, sg_device *device);
 
 /* ---- shared state (state.c, chunks.c, processes.c) ---- */
 

@@ -76,6 +76,23 @@ static int by_bus(const void *a, const void *b) {
     return strcmp(left->uuid, right->uuid);
 }
 
+/* The mutexes are not made: those of many devices are when all are in their place. */
+static int read_device(const char *folder, sg_device *device) {
+    memset(device, 0, sizeof *device);
+    int length = snprintf(device->folder, sizeof device->folder, "%s", folder);
+    if (length < 0 || (size_t)length >= sizeof device->folder)
+        return -ENAMETOOLONG;
+    device->state_file = device->arena_file = SG_NO_FILE;
+    device->slot = SG_NO_SLOT;
+    return read_facts(device->folder, &device->facts);
+}
+
+int sg_device_read(const char *folder, sg_device *device) {
+    int error = read_device(folder, device);
+    sg_mutexes_reset(device);
+    return error;
+}
+
 int sg_inventory_read(const char *folder, sg_device *devices, int capacity) {
     int count = 0;
     struct dirent *entry;
@@ -83,16 +100,12 @@ int sg_inventory_read(const char *folder, sg_device *devices, int capacity) {
     if (stream == NULL)
         return 0;
     while (count < capacity && (entry = readdir(stream)) != NULL) {
-        sg_device *device = &devices[count];
+        char path[sizeof devices->folder];
         if (entry->d_name[0] == '.')
             continue;
-        memset(device, 0, sizeof *device);
-        int length = snprintf(device->folder, sizeof device->folder, "%s/%s", folder, entry->d_name);
-        if (length < 0 || (size_t)length >= sizeof device->folder || read_facts(device->folder, &device->facts) != 0)
-            continue;
-        device->state_file = device->arena_file = SG_NO_FILE;
-        device->slot = SG_NO_SLOT;
-        count++;
+        int length = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (length >= 0 && (size_t)length < sizeof path && read_device(path, &devices[count]) == 0)
+            count++;
     }
     closedir(stream);
     qsort(devices, (size_t)count, sizeof *devices, by_bus);

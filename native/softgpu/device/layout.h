@@ -31,6 +31,7 @@ typedef struct {
     _Atomic uint64_t launches;
     _Atomic uint64_t instructions;
     _Atomic uint32_t most_chunks; /* held at once */
+    _Atomic uint64_t incarnation; /* how many processes have had this slot */
     char name[64];
     sg_recent recent;
 } sg_slot;
@@ -52,10 +53,18 @@ typedef struct {
 
 enum { SG_SHARE_OWNER = 0x1000 }; /* the owner word of a chunk of share 0 */
 
+/* Processes that can take part in the model of a device: model_layout.h. */
+#define SG_MODEL_SLOTS 32
+
 struct sg_state {
     _Atomic uint64_t magic; /* written last */
     uint32_t version;
     uint32_t chunk_count;
+    _Atomic uint32_t failures_changed;     /* at byte 16, counted up by src/aliquot/softgpu/failing.py: failures.c */
+    uint32_t unused;
+    _Atomic uint64_t failures_reported;    /* number of the last event that incidents.c was told */
+    _Atomic uint64_t model_published;      /* which area holds the model: publishing.c */
+    _Atomic uint32_t wake[SG_MODEL_SLOTS]; /* who waits on the model's clock sleeps on its slot's word */
     _Atomic uint64_t busy_ns;
     _Atomic uint64_t running_since_ns; /* 0: nothing runs */
     _Atomic uint32_t running_slot;
@@ -110,6 +119,8 @@ int32_t sg_slot_pid(const sg_device *device, int slot);
 /* Field 22 of /proc/PID/stat, and whether field 3 says stopped (by a signal or a debugger). */
 bool sg_process_stat(int32_t pid, uint64_t *start_ticks, bool *stopped);
 bool sg_slot_stopped(const sg_device *device, int slot);
+/* /proc/.../stat: fields 22 and 3, and the CPU time used, in ticks. */
+bool sg_read_stat(const char *path, uint64_t *start_ticks, uint64_t *cpu_ticks, bool *stopped);
 /* Who holds a lock of the state file: a pid, or 0 where it cannot be seen. Slow: looks through /proc. */
 int32_t sg_lock_holder(const sg_device *device, int which);
 

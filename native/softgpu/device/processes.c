@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "layout.h"
+#include "model_layout.h"
 
 bool sg_slot_alive(const sg_device *device, int slot) {
     /* Our own lock never conflicts with our own file. */
@@ -84,10 +84,16 @@ static uint64_t namespace_inode(const char *path) {
     return stat(path, &about) == 0 ? (uint64_t)about.st_ino : 0;
 }
 
-bool sg_process_stat(int32_t pid, uint64_t *start_ticks, bool *stopped) {
-    char path[64], text[1024], state = 0;
-    unsigned long long ticks = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+/* The next field after `at`, which stands on the space before one. */
+static const char *skip_fields(const char *at, int count) {
+    for (; at != NULL && count > 0; count--)
+        at = strchr(at + 1, ' ');
+    return at;
+}
+
+bool sg_read_stat(const char *path, uint64_t *start_ticks, uint64_t *cpu_ticks, bool *stopped) {
+    char text[1024], state = 0;
+    unsigned long long user = 0, system = 0, start = 0;
     int file = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
     if (file >= 0)
@@ -95,17 +101,24 @@ bool sg_process_stat(int32_t pid, uint64_t *start_ticks, bool *stopped) {
     if (length <= 0)
         return false;
     text[length] = '\0';
-    /* Field 22; the command in field 2 may hold spaces, so count from its closing parenthesis. */
-    const char *at = strrchr(text, ')');
-    if (at != NULL)
-        (void)sscanf(at + 1, " %c", &state);
-    for (int field = 2; at != NULL && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    if (at == NULL || sscanf(at, " %llu", &ticks) != 1)
+    /* Fields 3, 14, 15, 22; the command in field 2 may hold spaces, so count from its closing parenthesis. */
+    const char *third = strrchr(text, ')');
+    if (third == NULL || *++third != ' ' || sscanf(third, " %c", &state) != 1)
         return false;
-    *start_ticks = ticks;
+    const char *times = skip_fields(third, 11), *begun = skip_fields(times, 8);
+    if (begun == NULL || sscanf(times, " %llu %llu", &user, &system) != 2 || sscanf(begun, " %llu", &start) != 1)
+        return false;
+    *start_ticks = start;
+    *cpu_ticks = user + system;
     *stopped = state == 'T' || state == 't';
     return true;
+}
+
+bool sg_process_stat(int32_t pid, uint64_t *start_ticks, bool *stopped) {
+    char path[64];
+    uint64_t cpu_ticks;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    return sg_read_stat(path, start_ticks, &cpu_ticks, stopped);
 }
 
 void sg_read_process_name(int32_t pid, char *name, size_t size) {
@@ -149,11 +162,14 @@ int sg_process_enter(sg_device *device) {
             continue;
         describe_self(slot);
         atomic_store(&device->state->host_bytes[i], 0);
+        device->incarnation = atomic_fetch_add(&slot->incarnation, 1) + 1;
         atomic_store(&slot->used, SG_SLOT_USED);
         device->slot = i;
         error = 0;
     }
     sg_metadata_unlock(device);
+    if (error == 0 && sg_model_used(device) && (error = sg_model_prepare(device)) != 0)
+        sg_process_leave(device);
     return error;
 }
 
@@ -163,6 +179,7 @@ void sg_process_leave(sg_device *device) {
     int slot = device->slot, file = sg_state_file(device);
     if (slot == SG_NO_SLOT)
         return;
+    sg_model_leave(device);
     atomic_store(&device->state->slots[slot].used, SG_SLOT_FREE);
     device->slot = SG_NO_SLOT;
     if (file < 0)
@@ -238,6 +255,21 @@ static uint64_t since_epoch_us(uint64_t ticks) {
     return (uint64_t)(boot_us + (int64_t)(ticks * 1000000 / (uint64_t)per_second));
 }
 
+/* Busy by the model's clock, where there is one. */
+static void add_modelled(sg_device *device, const sg_model *model, sg_process *process) {
+    int index = process->slot < SG_MODEL_MEMBERS
+                    ? sg_model_find(model, (uint32_t)process->slot,
+                                    atomic_load(&device->state->slots[process->slot].incarnation))
+                    : SG_NOBODY;
+    process->recent_permille = 0;
+    if (index == SG_NOBODY)
+        return;
+    sg_recent recent = model->members[index].recent;
+    uint64_t busy = sg_recent_busy_ns(&recent, model->now_ns);
+    process->busy_ns = model->members[index].ledger.compute_ns;
+    process->recent_permille = busy >= 1000000000u ? 1000 : (unsigned)(busy / 1000000);
+}
+
 static void describe(sg_device *device, int index, sg_process *process) {
     sg_slot *slot = &device->state->slots[index];
     memset(process, 0, sizeof *process);
@@ -273,5 +305,9 @@ int sg_processes(sg_device *device, sg_process *processes, int capacity) {
         processes[count].used_bytes = used[i];
         count++;
     }
+    sg_model *model = sg_model_used(device) ? sg_model_look(device) : NULL;
+    for (int i = 0; i < count && model != NULL; i++)
+        add_modelled(device, model, &processes[i]);
+    free(model);
     return count;
 }

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "layout.h"
+#include "model_layout.h"
 
 /* Under the metadata lock. A layout that was begun and not finished has no magic and is begun anew. */
 static int lay_out(sg_device *device) {
@@ -20,8 +20,9 @@ static int lay_out(sg_device *device) {
     if ((uint64_t)about.st_size < device->facts.memory_bytes &&
         ftruncate(device->arena_file.number, (off_t)device->facts.memory_bytes) != 0)
         return -errno;
-    /* Blocks now, so that a full disk is an error here and not SIGBUS at a later store. */
-    if (fallocate(device->state_file.number, 0, 0, (off_t)device->state_bytes) != 0 && errno != EOPNOTSUPP)
+    /* Blocks now, so that a full disk is an error here and not SIGBUS at a later store. Those of the model
+     * follow when a process takes part in it. */
+    if (fallocate(device->state_file.number, 0, 0, (off_t)device->model_offset) != 0 && errno != EOPNOTSUPP)
         return -errno;
     return 0;
 }
@@ -32,7 +33,7 @@ static int map_state(sg_device *device) {
         return -errno;
     device->state = map;
     if (atomic_load(&device->state->magic) != SG_STATE_MAGIC) {
-        memset(map, 0, device->state_bytes);
+        memset(map, 0, device->model_offset);
         device->state->version = SG_STATE_VERSION;
         device->state->chunk_count = device->chunk_count;
         atomic_store(&device->state->magic, SG_STATE_MAGIC);
@@ -63,7 +64,8 @@ int sg_state_open(sg_device *device, uint64_t patience_ns) {
         return number;
     }
     device->chunk_count = (uint32_t)(sg_capacity_bytes(&device->facts) / SG_CHUNK_BYTES);
-    device->state_bytes = sizeof(sg_state) + device->chunk_count * sizeof(uint16_t);
+    device->model_offset = (sizeof(sg_state) + device->chunk_count * sizeof(uint16_t) + 4095) & ~(size_t)4095;
+    device->state_bytes = device->model_offset + sg_model_file_bytes(&device->facts);
     int error;
     if (is_laid_out(device)) {
         error = map_state(device);
@@ -91,5 +93,6 @@ void sg_state_close(sg_device *device) {
 /* Closing our duplicate of an open file drops no lock while the parent has its own. */
 void sg_device_forget(sg_device *device) {
     sg_mutexes_reset(device);
+    sg_model_forget(device);
     sg_state_close(device);
 }

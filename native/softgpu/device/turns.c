@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "layout.h"
+#include "model.h"
 
 #define POLL_NS UINT64_C(10000000)
 #define LOOK_NS UINT64_C(100000000) /* from here on, see whether the holder is stopped */
@@ -150,6 +151,10 @@ static int wait_for_turn(waiting *w) {
 
 int sg_turn_begin(sg_device *device) {
     pthread_mutex_lock(&device->turn);
+    if (sg_model_used(device)) {
+        device->turn_is_ours = false; /* the model shares the device out, in its own time */
+        return 0;
+    }
     waiting w = {.device = device, .file = sg_state_file(device)};
     int error = w.file < 0 ? w.file : wait_for_turn(&w);
     leave_queue(&w);
@@ -167,6 +172,13 @@ int sg_turn_begin(sg_device *device) {
     return 0;
 }
 
+static void count_launch(sg_device *device, uint64_t instructions) {
+    if (device->slot == SG_NO_SLOT)
+        return;
+    atomic_fetch_add(&device->state->slots[device->slot].launches, 1);
+    atomic_fetch_add(&device->state->slots[device->slot].instructions, instructions);
+}
+
 static void count_time(sg_device *device, uint64_t instructions) {
     sg_state *state = device->state;
     uint64_t began = device->turn_began_ns, ended = sg_monotonic_ns();
@@ -179,14 +191,16 @@ static void count_time(sg_device *device, uint64_t instructions) {
     sg_slot *slot = &state->slots[device->slot];
     sg_recent_add(&slot->recent, began, ended);
     atomic_fetch_add(&slot->busy_ns, ended - began);
-    atomic_fetch_add(&slot->launches, 1);
-    atomic_fetch_add(&slot->instructions, instructions);
+    count_launch(device, instructions);
 }
 
 void sg_turn_end(sg_device *device, uint64_t instructions) {
     if (device->turn_is_ours)
         atomic_store(&device->state->running_since_ns, 0);
-    count_time(device, instructions);
+    if (sg_model_used(device))
+        count_launch(device, instructions);
+    else
+        count_time(device, instructions);
     if (device->turn_is_ours) {
         int file = sg_state_file(device);
         if (file >= 0)

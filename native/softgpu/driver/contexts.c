@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "failing.h"
 #include "driver.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* making and taking apart */
@@ -72,6 +73,9 @@ void sg_gpu_leave(sg_gpu *gpu) {
 }
 
 CUresult sg_context_furnish(CUcontext context) {
+    CUresult possible = sg_failing_make(context->gpu, &context->failures_seen);
+    if (possible != CUDA_SUCCESS)
+        return possible;
     pthread_mutex_lock(&lock);
     int error = enter(context->gpu);
     if (error == 0 && (error = take_memory(context)) != 0)

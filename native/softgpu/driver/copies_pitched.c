@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "arrays.h"
-#include "operation.h"
+#include "timeline.h"
 
 /* One side of the copy: where row 0 begins, and how far apart rows and slices are. */
 typedef struct {
@@ -116,6 +116,13 @@ CUresult sg_copy_check(CUcontext context, const sg_copy_operation *copy) {
     return resolve_both(context, copy, false, &s);
 }
 
+/* Whose memory a side is, for what the copy costs. Pinned host memory is the host's. */
+static bool is_on_device(const side *s) {
+    sg_allocation found;
+    return s->type != CU_MEMORYTYPE_HOST && sg_memory_lookup(s->device, &found) &&
+           (found.kind == SG_MEMORY_DEVICE || found.kind == SG_MEMORY_MANAGED);
+}
+
 /* memmove: a copy within one allocation may overlap. */
 CUresult sg_copy_perform(CUcontext context, const sg_copy_operation *copy) {
     sides s;
@@ -126,6 +133,8 @@ CUresult sg_copy_perform(CUcontext context, const sg_copy_operation *copy) {
         for (size_t y = 0; y < s.size.height; y++)
             memmove(s.to.host + (z * s.to.height + y) * s.to.pitch,
                     s.from.host + (z * s.from.height + y) * s.from.pitch, s.size.width);
+    sg_timeline_copy(&context->gpu->device->facts, is_on_device(&s.from), is_on_device(&s.to),
+                     (uint64_t)s.size.width * s.size.height * s.size.depth);
     return CUDA_SUCCESS;
 }
 

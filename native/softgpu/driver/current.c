@@ -1,5 +1,5 @@
 /* Which context is current: a stack of each thread. */
-#include "driver.h"
+#include "failing.h"
 
 enum { STACK_DEPTH = 64 };
 
@@ -34,6 +34,8 @@ CUresult sg_current_alive(CUcontext *context) {
 
 CUresult sg_current(CUcontext *context) {
     CUresult result = sg_current_alive(context);
+    if (result == CUDA_SUCCESS)
+        sg_failing_check(*context);
     return result == CUDA_SUCCESS ? (CUresult)atomic_load(&(*context)->sticky) : result;
 }
 

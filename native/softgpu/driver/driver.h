@@ -114,6 +114,8 @@ struct CUctx_st {
     struct sg_heap *heap; /* malloc in kernels; NULL until one asks */
     CUarray arrays; /* under the space's lock */
     _Atomic(CUcontext) peers[SG_PEERS]; /* whose memory its kernels may reach as well */
+    uint64_t failures_seen; /* the last event of its device that was before its time: failing.c */
+    struct sg_moment *rest; /* when what streams left behind that are no more ends, in model time: timeline.c */
 };
 
 /* Be a process of the device until as many calls to leave. */
@@ -306,8 +308,9 @@ struct CUevent_st {
     unsigned flags;
     _Atomic unsigned references; /* the program's, and one each operation that waits to be performed */
     sg_fence fence;              /* of its latest record, under the lock of queues.c */
-    _Atomic uint64_t at_ns;      /* of its latest record that is done; 0: none */
     struct sg_captured *captured; /* where a capture recorded it, under the lock of capture.c */
+    _Atomic uint64_t at_ns;      /* of its latest record that is done, in real time; 0: none */
+    struct sg_moment *moment;    /* the same in model time; also under that lock */
 };
 
 /* The context of a stream handle; NULL and the two special handles mean the current context. *stream

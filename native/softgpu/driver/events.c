@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "capture.h"
+#include "timeline.h"
 
 enum { DISABLE_TIMING = 2, INTERPROCESS = 4, ALL_FLAGS = 7 };
 
@@ -30,6 +31,7 @@ SG_EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags) {
 
 CUresult sg_event_record(CUevent event) {
     atomic_store(&event->at_ns, sg_monotonic_ns());
+    sg_timeline_recorded(event);
     return CUDA_SUCCESS;
 }
 
@@ -56,6 +58,7 @@ void sg_event_release(CUevent event) {
     sg_fence_clear(&event->fence);
     if (event->captured != NULL)
         sg_capture_drop_event(event);
+    sg_event_set_moment(event, NULL);
     free(event);
 }
 
@@ -71,10 +74,19 @@ static CUresult state_of(CUevent event) {
     return result == CUDA_SUCCESS ? (CUresult)atomic_load(&event->context->sticky) : result;
 }
 
+static bool is_complete(CUevent event) {
+    if (!sg_fence_passed(&event->fence))
+        return false;
+    sg_moment *moment = sg_event_moment(event);
+    bool ended = sg_model_ended(event->context->gpu->device, moment);
+    sg_moment_drop(moment);
+    return ended;
+}
+
 /* An event that was never recorded is complete. */
 SG_EXPORT CUresult cuEventQuery(CUevent event) {
     CUresult result = state_of(event);
-    return result == CUDA_SUCCESS && !sg_fence_passed(&event->fence) ? CUDA_ERROR_NOT_READY : result;
+    return result == CUDA_SUCCESS && !is_complete(event) ? CUDA_ERROR_NOT_READY : result;
 }
 
 SG_EXPORT CUresult cuEventSynchronize(CUevent event) {
@@ -82,6 +94,11 @@ SG_EXPORT CUresult cuEventSynchronize(CUevent event) {
     if (result != CUDA_SUCCESS)
         return result;
     sg_fence_await(&event->fence);
+    sg_moment *moment = sg_event_moment(event);
+    result = sg_result_of_errno(sg_model_wait(event->context->gpu->device, moment));
+    sg_moment_drop(moment);
+    if (result != CUDA_SUCCESS)
+        return result;
     return (CUresult)atomic_load(&event->context->sticky);
 }
 
@@ -97,6 +114,14 @@ SG_EXPORT CUresult cuEventDestroy_v2(CUevent event) {
 }
 SG_ALIAS(cuEventDestroy, cuEventDestroy_v2);
 
+/* 0: never recorded. */
+static uint64_t time_of(CUevent event) {
+    sg_moment *moment = sg_event_moment(event);
+    uint64_t ns = moment != NULL ? sg_moment_ns(event->context->gpu->device, moment) : atomic_load(&event->at_ns);
+    sg_moment_drop(moment);
+    return ns;
+}
+
 SG_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent begin, CUevent end) {
     CUresult result = sg_ready();
     if (result != CUDA_SUCCESS)
@@ -109,7 +134,9 @@ SG_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent begin, CUe
         return CUDA_ERROR_INVALID_HANDLE;
     if (!sg_fence_passed(&begin->fence) || !sg_fence_passed(&end->fence))
         return CUDA_ERROR_NOT_READY;
-    uint64_t from = atomic_load(&begin->at_ns), to = atomic_load(&end->at_ns);
+    uint64_t from = time_of(begin), to = time_of(end);
+    if (from == SG_FOREVER || to == SG_FOREVER)
+        return CUDA_ERROR_NOT_READY;
     if (from == 0 || to == 0) /* never recorded */
         return CUDA_ERROR_INVALID_HANDLE;
     *milliseconds = (float)((double)(int64_t)(to - from) / 1e6);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "capture.h"
+#include "failing.h"
 
 typedef enum { NOT_YET, READY, FORKED } phase;
 
@@ -73,7 +74,7 @@ SG_EXPORT CUresult cuInit(unsigned flags) {
 SG_EXPORT CUresult cuDriverGetVersion(int *version) {
     if (version == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *version = SG_CUDA_VERSION;
+    *version = sg_driver_cuda_version();
     return CUDA_SUCCESS;
 }
 

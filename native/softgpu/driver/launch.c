@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "failing.h"
 #include "launch.h"
+#include "timeline.h"
 
 static bool shape_possible(const sg_geometry *g) {
     const unsigned grid_limit[3] = {INT32_MAX, 65535, 65535}, block_limit[3] = {1024, 1024, 64};
@@ -69,6 +71,21 @@ CUresult sg_kernel_check(CUcontext context, const sg_kernel_operation *kernel) {
     return check_shape(kernel->function, &kernel->shape);
 }
 
+static uint64_t cost_of(const sg_device *device, const sg_kernel_operation *kernel, const sg_result *result) {
+    const sg_geometry *g = &kernel->shape;
+    unsigned threads = g->block[0] * g->block[1] * g->block[2];
+    uint64_t fit = sg_resident_blocks(&device->facts, &kernel->function->info, threads, g->shared_bytes);
+    sg_kernel_cost work = {
+        .instructions = result->instructions,
+        .bytes = result->bytes,
+        .blocks = (uint64_t)g->grid[0] * g->grid[1] * g->grid[2],
+        .resident_blocks = fit * (uint64_t)device->facts.multiprocessors,
+        .longest_block_ns = result->longest_block_ns,
+        .all_blocks_ns = result->all_blocks_ns,
+    };
+    return sg_cost_of_kernel(&device->facts, &work);
+}
+
 CUresult sg_kernel_perform(CUcontext context, const sg_kernel_operation *kernel) {
     const sg_geometry *g = &kernel->shape;
     sg_device *device = context->gpu->device;
@@ -87,6 +104,8 @@ CUresult sg_kernel_perform(CUcontext context, const sg_kernel_operation *kernel)
                                                                           : UINT32_MAX,
         .timeout_ns = (uint64_t)device->facts.kernel_timeout_ms * 1000000,
         .worker_threads = sg_worker_count(),
+        .modelled = sg_model_used(device),
+        .model_ns = sg_model_now(device),
         .print = print_to_stdout,
         .heap_allocate = sg_heap_allocate,
         .heap_release = sg_heap_release,
@@ -98,8 +117,11 @@ CUresult sg_kernel_perform(CUcontext context, const sg_kernel_operation *kernel)
         return taken;
     if (sg_turn_begin(device) != 0)
         return CUDA_ERROR_OPERATING_SYSTEM;
+    uint64_t began_ns = sg_monotonic_ns();
     sg_status status = sg_run(kernel->function->kernel, &launch, &result);
+    sg_failing_linger(device, began_ns);
     sg_turn_end(device, result.instructions);
+    sg_timeline_cost(SG_ENGINE_COMPUTE, sg_failing_duration(device, cost_of(device, kernel, &result)), result.bytes);
     result.status = status;
     return conclude(context, &result);
 }

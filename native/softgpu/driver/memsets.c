@@ -1,7 +1,7 @@
 /* Memory sets. `count` and `width` are in elements, pitches in bytes. */
 #include <string.h>
 
-#include "operation.h"
+#include "timeline.h"
 
 static void fill_row(unsigned char *row, const void *value, size_t element, size_t count) {
     if (element == 1) {
@@ -38,6 +38,8 @@ CUresult sg_fill_perform(CUcontext context, const sg_fill_operation *f) {
     CUresult result = target_of(context, f, true, &pitch, &target);
     for (size_t y = 0; result == CUDA_SUCCESS && y < f->height; y++)
         fill_row(target + y * pitch, &f->value, f->element_bytes, f->width); /* little-endian: the low bytes */
+    uint64_t bytes = (uint64_t)f->width * f->element_bytes * f->height;
+    sg_timeline_cost(SG_ENGINE_COMPUTE, sg_cost_of_bytes(&context->gpu->device->facts, bytes), bytes);
     return result;
 }
 

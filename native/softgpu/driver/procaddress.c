@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "failing.h"
 #include "driver.h"
 #include "symbols.h"
 
@@ -23,9 +24,10 @@ static const sg_symbol *first_of(const char *name) {
 
 static void *choose(const char *name, int version, bool per_thread, int *status) {
     const sg_symbol *end = sg_symbols + sg_symbol_count, *best = NULL;
+    const int newest = sg_driver_cuda_version();
     *status = SYMBOL_NOT_FOUND;
     for (const sg_symbol *s = first_of(name); s != NULL && s < end && strcmp(s->base, name) == 0; s++) {
-        if (s->version > SG_CUDA_VERSION)
+        if (s->version > newest)
             continue; /* of a driver newer than the one we say we are */
         if (*status == SYMBOL_NOT_FOUND)
             *status = VERSION_NOT_SUFFICIENT;

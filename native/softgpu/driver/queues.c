@@ -9,7 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "queues.h"
+#include "failing.h"
+#include "timeline.h"
 
 enum { LINGER_NS = 50 * 1000 * 1000 }; /* how long an idle thread stays */
 
@@ -29,6 +30,7 @@ struct sg_queue {
     bool by_caller; /* what is being performed is performed by the call that submitted it: it is brief */
     uint64_t submitted, performing, completed; /* numbers; 0: none */
     work *first, **last;
+    sg_moment *tail; /* when the last one performed ends, in model time */
     pthread_cond_t arrived;
     sg_queue *next; /* in the context */
 };
@@ -71,6 +73,7 @@ static void release(sg_queue *queue) {
             break;
         }
     pthread_cond_destroy(&queue->arrived);
+    sg_moment_drop(queue->tail);
     free(queue);
 }
 
@@ -181,6 +184,8 @@ static work *take(sg_queue *queue) {
     until.tv_nsec += LINGER_NS;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
+    if (queue->first == NULL || !ready(queue, queue->first))
+        sg_model_step_aside(queue->context->gpu->device);
     while (queue->first == NULL)
         if (pthread_cond_timedwait(&queue->arrived, &lock, &until) == ETIMEDOUT && queue->first == NULL)
             return NULL;
@@ -198,7 +203,7 @@ static work *take(sg_queue *queue) {
 static void perform(sg_queue *queue, work *item) {
     CUresult result = CUDA_SUCCESS;
     if (atomic_load(&queue->context->sticky) == CUDA_SUCCESS || sg_operation_survives(&item->operation))
-        result = sg_operation_perform(queue->context, &item->operation);
+        result = sg_timeline_perform(queue, &item->operation);
     if (result != CUDA_SUCCESS)
         sg_context_poison(queue->context, result);
     sg_operation_drop(&item->operation);
@@ -284,7 +289,7 @@ static CUresult perform_here(sg_queue *queue, const sg_operation *operation) {
     queue->by_caller = true;
     mark_events(queue, operation);
     pthread_mutex_unlock(&lock);
-    CUresult result = sg_operation_perform(queue->context, operation);
+    CUresult result = sg_timeline_perform(queue, operation);
     pthread_mutex_lock(&lock);
     complete(queue);
     return result;
@@ -296,7 +301,10 @@ static CUresult leave_to_thread(sg_queue *queue, const sg_operation *operation, 
     if (result != CUDA_SUCCESS)
         return result;
     mark_events(queue, operation);
-    for (uint64_t limit = queue->submitted; operation->awaited && behind(queue, limit);)
+    uint64_t limit = queue->submitted;
+    if (operation->awaited)
+        sg_model_step_aside(queue->context->gpu->device);
+    while (operation->awaited && behind(queue, limit))
         await_progress();
     return CUDA_SUCCESS;
 }
@@ -313,8 +321,10 @@ CUresult sg_queue_submit(sg_queue *queue, const sg_operation *operation) {
         here = fences == 0 && queue->completed == queue->submitted;
     }
     CUresult result = here ? perform_here(queue, operation) : leave_to_thread(queue, operation, fences);
-    release(queue);
     pthread_mutex_unlock(&lock);
+    if (result == CUDA_SUCCESS && operation->awaited)
+        result = sg_timeline_wait(queue->context, queue);
+    sg_queue_release(queue);
     return result;
 }
 
@@ -324,7 +334,7 @@ bool sg_queue_idle(sg_queue *queue) {
     pthread_mutex_lock(&lock);
     bool idle = queue->completed == queue->submitted && count_unpassed(queue, NULL) == 0;
     pthread_mutex_unlock(&lock);
-    return idle;
+    return idle && sg_timeline_ended(queue);
 }
 
 /* Some queue of the context (of those ordered with `queue`, where that is given) with work as old as
@@ -339,17 +349,27 @@ static bool any_behind(CUcontext context, const sg_queue *queue, uint64_t limit)
 void sg_queue_drain(sg_queue *queue) {
     pthread_mutex_lock(&lock);
     queue->references++;
-    for (uint64_t limit = newest; any_behind(queue->context, queue, limit);)
+    uint64_t limit = newest;
+    if (any_behind(queue->context, queue, limit))
+        sg_model_step_aside(queue->context->gpu->device);
+    while (any_behind(queue->context, queue, limit))
         await_progress();
-    release(queue);
     pthread_mutex_unlock(&lock);
+    (void)sg_timeline_wait(queue->context, queue);
+    sg_failing_check(queue->context);
+    sg_queue_release(queue);
 }
 
 void sg_context_drain(CUcontext context) {
     pthread_mutex_lock(&lock);
-    for (uint64_t limit = newest; any_behind(context, NULL, limit);)
+    uint64_t limit = newest;
+    if (any_behind(context, NULL, limit))
+        sg_model_step_aside(context->gpu->device);
+    while (any_behind(context, NULL, limit))
         await_progress();
     pthread_mutex_unlock(&lock);
+    (void)sg_timeline_wait(context, NULL);
+    sg_failing_check(context); /* what happened meanwhile */
 }
 
 bool sg_fence_passed(const sg_fence *fence) {
@@ -364,6 +384,8 @@ void sg_fence_await(const sg_fence *given) {
     sg_fence fence = *given; /* an event recorded again meanwhile does not prolong the wait */
     if (fence.queue != NULL)
         fence.queue->references++;
+    if (!passed(&fence))
+        sg_model_step_aside(fence.queue->context->gpu->device);
     while (!passed(&fence))
         await_progress();
     release(fence.queue);
@@ -375,6 +397,57 @@ void sg_fence_clear(sg_fence *fence) {
     release(fence->queue);
     *fence = (sg_fence){0};
     pthread_mutex_unlock(&lock);
+}
+
+/* ---- model time ---- */
+
+static bool counts(const sg_queue *queue, const sg_queue *other) {
+    return other->tail != NULL && (queue == NULL || other == queue || ordered(queue, other));
+}
+
+sg_moment **sg_queue_moments(CUcontext context, const sg_queue *queue, size_t *count) {
+    size_t room = 1;
+    *count = 0;
+    pthread_mutex_lock(&lock);
+    for (sg_queue *other = context->queues; other != NULL; other = other->next)
+        room += counts(queue, other);
+    sg_moment **moments = room > 1 || context->rest != NULL ? calloc(room, sizeof(sg_moment *)) : NULL;
+    for (sg_queue *other = context->queues; moments != NULL && other != NULL; other = other->next)
+        if (counts(queue, other))
+            moments[(*count)++] = sg_moment_keep(other->tail);
+    if (moments != NULL && context->rest != NULL && (queue == NULL || queue == context->legacy))
+        moments[(*count)++] = sg_moment_keep(context->rest);
+    pthread_mutex_unlock(&lock);
+    return moments;
+}
+
+void sg_queue_set_moment(sg_queue *queue, sg_moment *end) {
+    pthread_mutex_lock(&lock);
+    sg_moment_drop(queue->tail);
+    queue->tail = end;
+    pthread_mutex_unlock(&lock);
+}
+
+sg_moment *sg_queue_swap_rest(CUcontext context, sg_moment *rest) {
+    pthread_mutex_lock(&lock);
+    sg_moment *old = context->rest;
+    context->rest = rest;
+    pthread_mutex_unlock(&lock);
+    return old;
+}
+
+void sg_event_set_moment(CUevent event, sg_moment *moment) {
+    pthread_mutex_lock(&lock);
+    sg_moment_drop(event->moment);
+    event->moment = moment;
+    pthread_mutex_unlock(&lock);
+}
+
+sg_moment *sg_event_moment(CUevent event) {
+    pthread_mutex_lock(&lock);
+    sg_moment *moment = sg_moment_keep(event->moment);
+    pthread_mutex_unlock(&lock);
+    return moment;
 }
 
 /* In a forked child: the threads are the parent's, and nothing is ever submitted here again. */

@@ -8,6 +8,7 @@
 #ifndef SG_QUEUES_H
 #define SG_QUEUES_H
 
+#include "model.h"
 #include "operation.h"
 
 /* `apart`: a non-blocking stream, without order between it and the legacy default stream. */
@@ -30,6 +31,19 @@ bool sg_fence_passed(const sg_fence *fence);
 void sg_fence_await(const sg_fence *fence);
 /* An event's fence: passed from now on. */
 void sg_fence_clear(sg_fence *fence);
+
+/* ---- for timeline.c: when what was performed ends in model time ---- */
+
+/* Of this queue and those it is ordered with; `queue` NULL: of all of the context. What has ended is left
+ * out. The array and the references in it are the caller's; NULL where there is none (or no memory). */
+sg_moment **sg_queue_moments(CUcontext context, const sg_queue *queue, size_t *count);
+/* Takes the reference. */
+void sg_queue_set_moment(sg_queue *queue, sg_moment *end);
+void sg_event_set_moment(CUevent event, sg_moment *moment);
+/* CUctx_st.rest: gives the old one and takes the new one. */
+sg_moment *sg_queue_swap_rest(CUcontext context, sg_moment *rest);
+/* A reference of the caller's. */
+sg_moment *sg_event_moment(CUevent event);
 
 void sg_queues_forget(void);
 

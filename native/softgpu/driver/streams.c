@@ -2,6 +2,8 @@
 #include <stdlib.h>
 
 #include "capture.h"
+#include "failing.h"
+#include "timeline.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic unsigned long long next_id = 16; /* the default streams have 1 and 2 */
@@ -19,6 +21,7 @@ CUresult sg_stream_resolve(CUstream given, CUcontext *context, CUstream *stream)
         return CUDA_ERROR_NOT_PERMITTED;
     *context = given->context;
     *stream = given;
+    sg_failing_check(*context);
     return (CUresult)atomic_load(&given->context->sticky);
 }
 
@@ -82,6 +85,7 @@ static void unlink_stream(CUstream stream) {
 
 static void discard(CUstream stream) {
     sg_capture_leave(stream->queue);
+    sg_timeline_leave_behind(stream->queue);
     unlink_stream(stream);
     sg_queue_release(stream->queue);
     free(stream);

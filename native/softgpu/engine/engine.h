@@ -152,6 +152,8 @@ typedef struct {
     uint64_t clock_hz;               /* for %clock64, %globaltimer */
     uint64_t timeout_ns;             /* 0: none */
     uint32_t stack_bytes;            /* for calls that recurse, per thread; less than 64 KiB is 64 KiB */
+    bool modelled;                   /* %clock, %globaltimer and nanosleep are of the kernel's own time, */
+    uint64_t model_ns;               /* which begins here: see timing.c */
     unsigned worker_threads;         /* at most this many; 1 runs in the caller */
     /* vprintf, one call of it at a time, from several worker threads at once; may be NULL. */
     void (*print)(void *context, const char *text, size_t length);
@@ -167,7 +169,9 @@ typedef struct {
     sg_status status;
     uint64_t address;       /* of the access that failed, where there is one */
     int line;               /* of the PTX text; 0 unknown */
-    uint64_t instructions;  /* lane-instructions run: the model's measure of busy time */
+    uint64_t instructions;  /* of lanes */
+    uint64_t bytes;         /* of global memory, as lanes asked for them */
+    uint64_t longest_block_ns, all_blocks_ns; /* where modelled: the time of the slowest warp of a block */
     char message[200];
 } sg_result;
 

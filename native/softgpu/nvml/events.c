@@ -138,6 +138,8 @@ static unsigned long long type_of(sg_incident_kind kind) {
 
 /* The next incident of one device that the set listens to. */
 static bool next_of(registration *at, sg_device *device, nvmlEventData_t *data) {
+    sg_failures told;
+    (void)sg_failures_any(device, &told); /* what the device was told to have had is reported by who looks first */
     uint64_t newest = sg_incident_newest(device);
     if (newest - at->seen > SG_INCIDENTS)
         at->seen = newest < SG_INCIDENTS ? 0 : newest - SG_INCIDENTS; /* or somebody wrote nonsense there */

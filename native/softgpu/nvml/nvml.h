@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "device.h"
+#include "failures.h"
 #include "nvml_types.h"
 
 #define SG_EXPORT __attribute__((visibility("default")))
@@ -16,13 +17,18 @@
 nvmlReturn_t sg_session_ready(void);
 int sg_session_count(void);
 /* The device of a handle; its state is not open yet. */
-nvmlReturn_t sg_session_device(nvmlDevice_t handle, sg_device **device);
+nvmlReturn_t sg_session_device_for(const char *file, nvmlDevice_t handle, sg_device **device);
 /* The same, with its shared state open. */
-nvmlReturn_t sg_session_state(nvmlDevice_t handle, sg_device **device);
+nvmlReturn_t sg_session_state_for(const char *file, nvmlDevice_t handle, sg_device **device);
 /* The device of a handle, where there is a place for the answer. */
-nvmlReturn_t sg_session_ask(nvmlDevice_t handle, const void *answer, sg_device **device);
+nvmlReturn_t sg_session_ask_for(const char *file, nvmlDevice_t handle, const void *answer, sg_device **device);
 /* The same answer for every device. */
-nvmlReturn_t sg_answer(nvmlDevice_t handle, unsigned constant, unsigned *value);
+nvmlReturn_t sg_answer_for(const char *file, nvmlDevice_t handle, unsigned constant, unsigned *value);
+/* Who asks is known by its file: a device can be told that a part of NVML is missing (device/failures.h). */
+#define sg_session_device(...) sg_session_device_for(__FILE__, __VA_ARGS__)
+#define sg_session_state(...) sg_session_state_for(__FILE__, __VA_ARGS__)
+#define sg_session_ask(...) sg_session_ask_for(__FILE__, __VA_ARGS__)
+#define sg_answer(...) sg_answer_for(__FILE__, __VA_ARGS__)
 nvmlDevice_t sg_session_handle(int index);
 nvmlReturn_t sg_copy_text(const char *from, char *to, unsigned length);
 unsigned long long sg_microseconds_now(void); /* since the epoch, as NVML's time stamps are */

@@ -78,7 +78,7 @@ nvmlDevice_t sg_session_handle(int index) {
     return (nvmlDevice_t)&devices[index];
 }
 
-nvmlReturn_t sg_session_device(nvmlDevice_t handle, sg_device **device) {
+static nvmlReturn_t device_of(nvmlDevice_t handle, sg_device **device) {
     nvmlReturn_t result = sg_session_ready();
     if (result != NVML_SUCCESS)
         return result;
@@ -90,14 +90,42 @@ nvmlReturn_t sg_session_device(nvmlDevice_t handle, sg_device **device) {
     return NVML_ERROR_INVALID_ARGUMENT;
 }
 
-nvmlReturn_t sg_session_ask(nvmlDevice_t handle, const void *answer, sg_device **device) {
-    nvmlReturn_t result = sg_session_device(handle, device);
+/* The part of NVML that a file of this folder answers for. */
+static bool is_missing(const sg_failures *failures, const char *file) {
+    static const char *const files[SG_NVML_PARTS] = {"accounting.c", "clocks.c",    "ecc.c",  "fields.c",   "pcie.c",
+                                                     "power.c",      "processes.c", "heat.c", "topology.c", "usage.c"};
+    const char *slash = strrchr(file, '/');
+    for (int i = 0; i < SG_NVML_PARTS; i++)
+        if ((failures->without & 1u << i) != 0 && strcmp(slash != NULL ? slash + 1 : file, files[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool has_fallen_off(const sg_failures *failures) {
+    bool lost = failures->lost;
+    for (int i = 0; i < failures->event_count; i++)
+        lost = lost || (failures->events[i].kind == SG_EVENT_XID && failures->events[i].value == 79);
+    return lost;
+}
+
+nvmlReturn_t sg_session_device_for(const char *file, nvmlDevice_t handle, sg_device **device) {
+    sg_failures now;
+    nvmlReturn_t result = device_of(handle, device);
+    if (result != NVML_SUCCESS || !sg_failures_any(*device, &now))
+        return result;
+    if (has_fallen_off(&now) && strstr(file, "events.c") == NULL && strstr(file, "identity.c") == NULL)
+        return NVML_ERROR_GPU_IS_LOST;
+    return is_missing(&now, file) ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+}
+
+nvmlReturn_t sg_session_ask_for(const char *file, nvmlDevice_t handle, const void *answer, sg_device **device) {
+    nvmlReturn_t result = sg_session_device_for(file, handle, device);
     return result == NVML_SUCCESS && answer == NULL ? NVML_ERROR_INVALID_ARGUMENT : result;
 }
 
-nvmlReturn_t sg_answer(nvmlDevice_t handle, unsigned constant, unsigned *value) {
+nvmlReturn_t sg_answer_for(const char *file, nvmlDevice_t handle, unsigned constant, unsigned *value) {
     sg_device *device;
-    nvmlReturn_t result = sg_session_ask(handle, value, &device);
+    nvmlReturn_t result = sg_session_ask_for(file, handle, value, &device);
     if (result == NVML_SUCCESS)
         *value = constant;
     return result;
@@ -116,8 +144,8 @@ static nvmlReturn_t result_of_errno(int error) {
     }
 }
 
-nvmlReturn_t sg_session_state(nvmlDevice_t handle, sg_device **device) {
-    nvmlReturn_t result = sg_session_device(handle, device);
+nvmlReturn_t sg_session_state_for(const char *file, nvmlDevice_t handle, sg_device **device) {
+    nvmlReturn_t result = sg_session_device_for(file, handle, device);
     if (result != NVML_SUCCESS)
         return result;
     pthread_mutex_lock(&lock);

@@ -7,27 +7,45 @@
 
 /* Shaped like a driver version, because programs split it at its points. 615 is the branch of CUDA 13.5;
  * a minor number of 0 was never released. */
-#define DRIVER_VERSION "615.00.00"
-#define DRIVER_BRANCH "r615_00"
+enum { DRIVER_BRANCH = 615 };
 
-static nvmlReturn_t version(const char *value, char *text, unsigned length) {
+/* The driver is one for all devices: the oldest branch that one of them was told. */
+static int branch(void) {
+    int branch = DRIVER_BRANCH;
+    for (int i = 0; i < sg_session_count(); i++) {
+        sg_failures now;
+        if (sg_failures_any((sg_device *)sg_session_handle(i), &now) && now.branch != 0 && now.branch < branch)
+            branch = now.branch;
+    }
+    return branch;
+}
+
+static nvmlReturn_t version(bool of_nvml, char *text, unsigned length) {
+    char value[32];
     nvmlReturn_t result = sg_session_ready();
-    return result == NVML_SUCCESS ? sg_copy_text(value, text, length) : result;
+    if (result != NVML_SUCCESS)
+        return result;
+    int is = branch();
+    if (of_nvml)
+        snprintf(value, sizeof value, "%d.%d.00.00", sg_cuda_version_of_branch(is) / 1000, is);
+    else
+        snprintf(value, sizeof value, "%d.00.00", is);
+    return sg_copy_text(value, text, length);
 }
 
 SG_EXPORT nvmlReturn_t nvmlSystemGetDriverVersion(char *text, unsigned length) {
-    return version(DRIVER_VERSION, text, length);
+    return version(false, text, length);
 }
 
 SG_EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *text, unsigned length) {
-    return version("13." DRIVER_VERSION, text, length);
+    return version(true, text, length);
 }
 
 /* Works without nvmlInit, as NVIDIA documents. */
 SG_EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *number) {
     if (number == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    *number = SG_CUDA_VERSION;
+    *number = sg_cuda_version_of_branch(branch());
     return NVML_SUCCESS;
 }
 SG_ALIAS(nvmlSystemGetCudaDriverVersion, nvmlSystemGetCudaDriverVersion_v2);
@@ -40,7 +58,9 @@ SG_EXPORT nvmlReturn_t nvmlSystemGetDriverBranch(nvmlSystemDriverBranchInfo_v1_t
         return NVML_ERROR_INVALID_ARGUMENT;
     if (info->version != NVML_STRUCT_VERSION(nvmlSystemDriverBranchInfo_v1_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    return sg_copy_text(DRIVER_BRANCH, info->branch, length < sizeof info->branch ? length : sizeof info->branch);
+    char name[16];
+    snprintf(name, sizeof name, "r%d_00", branch());
+    return sg_copy_text(name, info->branch, length < sizeof info->branch ? length : sizeof info->branch);
 }
 
 /* S-class units, host interface cards, devices kept from the driver: this machine has none. */

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from aliquot.enforcement import read_ledger
 from aliquot.injection import container_command, forms, process_edits
@@ -49,6 +50,10 @@ from aliquot.node.share_folder import folder_of, ledger_file
 from aliquot.node.software import finish_software_gpus, remove_software_gpus, select_software_gpus
 from aliquot.node.taking import Terms, achievable, driver_of, other_books, prepare, reserve
 from aliquot.placement import place
+
+if TYPE_CHECKING:
+    from aliquot.softgpu.busy import Busy
+    from aliquot.softgpu.failing import Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +309,31 @@ class Machine:
     def softgpu_remove(self, selector: str) -> tuple[Gpu, ...]:
         self.reap()
         return remove_software_gpus(self.paths, self.book, self.look(), selector)
+
+    def softgpu_fail(
+        self, selector: str, text: str | None, *, clear: bool = False
+    ) -> "tuple[Gpu, tuple[Failure, ...]]":
+        """What a device is told to do wrong from now on: ``softgpu.failing``."""
+        from aliquot.node.software_failures import fail_software_gpu
+
+        (gpu,) = self._one_software_gpu(selector)
+        return gpu, fail_software_gpu(self.paths, gpu.uuid, text, clear=clear)
+
+    def softgpu_busy(self, selector: str) -> "tuple[Gpu, Busy]":
+        from aliquot.node.software_failures import software_gpu_busy
+
+        (gpu,) = self._one_software_gpu(selector)
+        return gpu, software_gpu_busy(self.paths, gpu.uuid)
+
+    def _one_software_gpu(self, selector: str) -> tuple[Gpu, ...]:
+        found = self.softgpu_select([selector])
+        if len(found) != 1:
+            raise AliquotError(
+                Reason.AMBIGUOUS,
+                f"{selector!r} are {len(found)} software GPUs: name one",
+                facts=[f"{gpu.uuid}  {gpu.name}" for gpu in found],
+            )
+        return found
 
     def softgpu_environment(self, selectors: Sequence[str] = ()) -> dict[str, str]:
         """With ``selectors`` a program sees those devices only."""

@@ -23,7 +23,7 @@ def remove(root: Path, selector: str, *, busy: Mapping[GpuUuid, Collection[int]]
 
     Raises AliquotError: NOT_FOUND, AMBIGUOUS, SOFTGPU_BUSY, FILES_UNWRITABLE.
     """
-    device = _the_one(list_devices(root), selector)
+    device = the_one(list_devices(root), selector)
     pids = tuple((busy or {}).get(device.uuid, ()))
     if pids:
         raise _busy(device, pids)
@@ -43,7 +43,7 @@ def remove(root: Path, selector: str, *, busy: Mapping[GpuUuid, Collection[int]]
     return device
 
 
-def _the_one(devices: tuple[SoftGpu, ...], selector: str) -> SoftGpu:
+def the_one(devices: tuple[SoftGpu, ...], selector: str) -> SoftGpu:
     exact = [one for one in devices if selector in (one.uuid, one.folder.name, one.pci_id)]
     found = exact or [one for one in devices if _matches(one, selector)]
     if len(found) == 1:

@@ -29,6 +29,7 @@ static void start_warp(sg_warp *warp) {
     warp->fragment_count = 0;
     warp->stop = warp->guarded = warp->forced = warp->held = warp->finished = false;
     warp->carry = 0;
+    warp->issued = warp->slept_ns = 0;
     warp->cluster_arrived = 0;
     warp->turn = 0;
     warp->ticks = SG_TICK_BRANCHES;
@@ -102,6 +103,7 @@ static void run_warp(sg_warp *warp) {
         insn->run(warp, insn);
     }
     warp->worker->instructions += warp->instructions;
+    warp->issued += warp->instructions;
     warp->instructions = 0;
 }
 
@@ -126,6 +128,8 @@ bool sg_run_block(sg_worker *worker, sg_block *block) {
             return true;
     }
     block->finished = !left;
+    if (block->finished && worker->grid->launch->modelled)
+        sg_note_block_time(worker, block);
     return ran;
 }
 

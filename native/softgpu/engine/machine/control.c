@@ -97,10 +97,21 @@ HANDLER_FOR(unguard) {
     }
 }
 
-/* nanosleep: others of the block have a turn at the next backward branch. */
+/* nanosleep: others of the block have a turn at the next backward branch. Where time is modelled the warp
+ * sleeps as long as its lane that wants it longest; the ISA sets one millisecond as the most. */
+enum { LONGEST_SLEEP_NS = 1000000 };
+
 HANDLER_FOR(yield) {
-    (void)insn;
+    const uint32_t *wanted = (const uint32_t *)(warp->base[insn->operand[0] & 1] + insn->operand[0]);
+    uint32_t longest = 0;
     warp->ticks = 1;
+    if (!warp->block->grid->launch->modelled)
+        return;
+    for (uint32_t left = warp->mask; left; left &= left - 1) {
+        uint32_t ns = wanted[__builtin_ctz(left)];
+        longest = ns > longest ? ns : longest;
+    }
+    warp->slept_ns += longest < LONGEST_SLEEP_NS ? longest : LONGEST_SLEEP_NS;
 }
 
 HANDLER_FOR(nop) { (void)warp, (void)insn; }

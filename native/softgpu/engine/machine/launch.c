@@ -86,6 +86,10 @@ static bool fits_resident(const sg_grid *grid) {
 void sg_report(sg_result *result, const sg_worker *worker) {
     const sg_module *module = worker->grid->kernel->module;
     result->instructions += worker->instructions;
+    result->bytes += worker->bytes;
+    result->all_blocks_ns += worker->all_blocks_ns;
+    if (worker->longest_block_ns > result->longest_block_ns)
+        result->longest_block_ns = worker->longest_block_ns;
     if (worker->fault.status == SG_OK || result->status != SG_OK)
         return;
     result->status = worker->fault.status;

@@ -74,6 +74,8 @@ struct sg_warp {
     uint32_t spread; /* the mask that `active` and `lanes` are of: that of the last instruction that ran */
     uint64_t active; /* lanes in `mask` */
     uint64_t instructions;
+    uint64_t issued;   /* instructions counted before those; with `slept_ns` its time: timing.c */
+    uint64_t slept_ns;
     sg_frame *frame;
     sg_fragment fragments[LANES]; /* those that do not run */
     uint32_t fragment_count;
@@ -126,6 +128,8 @@ struct sg_worker {
     uint64_t chunks[CHUNKS_KNOWN]; /* committed, by number modulo; ~0 none */
     sg_fault fault;
     uint64_t instructions;
+    uint64_t bytes;    /* of global memory */
+    uint64_t longest_block_ns, all_blocks_ns;
     sg_block *blocks; /* one; with a cooperative launch all of its own */
     size_t block_count;
     unsigned char *arena; /* warps, registers, local and shared memory of `blocks` */
@@ -230,6 +234,12 @@ int sg_builtin_named(const char *name);
 void sg_run_builtin(sg_warp *warp, const sg_insn *insn, int builtin, const sg_call *call);
 /* print.c: one lane's vprintf. Returns what the function returns. */
 int sg_print(sg_warp *warp, const sg_insn *insn, unsigned lane, uint64_t format, uint64_t arguments);
+
+/* ---- timing.c: the time of a kernel whose launch is modelled ---- */
+
+/* Since the block began. */
+uint64_t sg_warp_ns(const sg_warp *warp);
+void sg_note_block_time(sg_worker *worker, const sg_block *block);
 
 uint64_t sg_now_ns(void);
 

@@ -198,7 +198,10 @@ static inline bool reach(sg_warp *warp, const sg_insn *insn, unsigned size, bool
         return reach_buffer(warp, insn, size, (unsigned char *)grid->launch->parameters, grid->kernel->parameter_bytes,
                             found);
     default:
-        return reach_global(warp, insn, size, store, found);
+        if (!reach_global(warp, insn, size, store, found))
+            return false;
+        warp->worker->bytes += found->run && !found->step ? size : size * warp->active;
+        return true;
     }
 }
 
@@ -245,6 +248,7 @@ static inline bool reach(sg_warp *warp, const sg_insn *insn, unsigned size, bool
         if (row && insn->count == 1) {                                    \
             S *d = DESTINATION(S, 0);                                     \
             EACH_LANE d[i] = (S)(E)row[i];                                \
+            warp->worker->bytes += LANES * sizeof(M);                     \
             return;                                                       \
         }                                                                 \
         shape from;                                                       \
@@ -299,6 +303,7 @@ LOAD(ld_64, uint64_t, uint64_t, uint64_t)
         if (row && insn->count == 1) {                                    \
             const S *s = SOURCE(S, 0);                                    \
             EACH_LANE row[i] = (M)s[i];                                   \
+            warp->worker->bytes += LANES * sizeof(M);                     \
             return;                                                       \
         }                                                                 \
         shape to;                                                         \

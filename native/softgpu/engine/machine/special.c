@@ -1,10 +1,15 @@
 /* Special registers and addresses that depend on the frame or the launch. */
 #include "lanes.h"
 
+static inline uint64_t time_of(const sg_warp *warp) {
+    const sg_launch *launch = warp->block->grid->launch;
+    return launch->modelled ? launch->model_ns + sg_warp_ns(warp) : sg_now_ns();
+}
+
 static inline uint64_t clock_of(const sg_warp *warp) {
     const sg_grid *grid = warp->block->grid;
     uint64_t hertz = grid->launch->clock_hz ? grid->launch->clock_hz : 1000000000;
-    return (uint64_t)((unsigned __int128)sg_now_ns() * hertz / 1000000000);
+    return (uint64_t)((unsigned __int128)time_of(warp) * hertz / 1000000000);
 }
 
 /* What all lanes of a warp share. */
@@ -31,8 +36,8 @@ static uint64_t uniform(const sg_warp *warp, int special) {
     case SPECIAL_nsmid: return processors;
     case SPECIAL_clock: case SPECIAL_clock64: return clock_of(warp);
     case SPECIAL_clock_hi: return clock_of(warp) >> 32;
-    case SPECIAL_globaltimer: case SPECIAL_globaltimer_lo: return sg_now_ns();
-    case SPECIAL_globaltimer_hi: return sg_now_ns() >> 32;
+    case SPECIAL_globaltimer: case SPECIAL_globaltimer_lo: return time_of(warp);
+    case SPECIAL_globaltimer_hi: return time_of(warp) >> 32;
     case SPECIAL_dynamic_smem_size: return launch->dynamic_shared_bytes;
     case SPECIAL_total_smem_size: case SPECIAL_aggr_smem_size: return block->grid->shared_bytes;
     /* The driver's words for grid barriers: the address of a workspace, high half first. */

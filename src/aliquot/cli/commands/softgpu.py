@@ -1,10 +1,11 @@
-"""``aliquot softgpu create|list|remove|env``."""
+"""``aliquot softgpu create|list|remove|env``; softgpu_failures.py has ``fail`` and ``busy``."""
 
 import re
 from typing import TYPE_CHECKING
 
 import click
 
+from aliquot.cli.commands.softgpu_failures import busy, fail
 from aliquot.cli.completions import ProfileCount, SoftGpuIdentity
 from aliquot.cli.machines import this_machine
 from aliquot.cli.options import form_option, list_options
@@ -171,3 +172,7 @@ def _memory(text: str) -> "Bytes":
     if size is None or len(alternatives) != 1 or str(alternatives[0]) != str(alternatives[0].amount):
         raise usage_error(f"--memory {text!r}: write a size such as 2GiB")
     return size
+
+
+command.add_command(fail)
+command.add_command(busy)

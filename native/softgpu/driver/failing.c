@@ -1,0 +1,92 @@
+/* What a device that was told to fail does to its contexts, allocations and kernels: device/failures.h. */
+#include <time.h>
+
+#include "failing.h"
+
+/* What a program is told after an XID, as NVIDIA's driver does it ("XID Errors"); 0 where its context lives on. */
+static CUresult result_of_xid(uint64_t xid) {
+    switch (xid) {
+    case 31: return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case 48:
+    case 94:
+    case 95: return CUDA_ERROR_ECC_UNCORRECTABLE;
+    case 74: return CUDA_ERROR_NVLINK_UNCORRECTABLE;
+    case 79: return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    case 63: /* row remapping recorded, ECC page retirement, clocks, and a warning of power: nobody is ended */
+    case 64:
+    case 65:
+    case 92:
+    case 154: return CUDA_SUCCESS;
+    default: return CUDA_ERROR_LAUNCH_FAILED;
+    }
+}
+
+static CUresult result_of_event(const sg_failing_event *event) {
+    if (event->kind == SG_EVENT_XID)
+        return result_of_xid(event->value);
+    return event->kind == SG_EVENT_UNCORRECTED ? CUDA_ERROR_ECC_UNCORRECTABLE : CUDA_SUCCESS;
+}
+
+bool sg_device_lost(const sg_failures *failures) {
+    bool lost = failures->lost;
+    for (int i = 0; i < failures->event_count; i++)
+        lost = lost || (failures->events[i].kind == SG_EVENT_XID && failures->events[i].value == 79);
+    return lost;
+}
+
+CUresult sg_failing_make(sg_gpu *gpu, uint64_t *seen) {
+    sg_failures now;
+    sg_failures_now(gpu->device, &now);
+    *seen = sg_failures_newest(&now);
+    return sg_device_lost(&now) ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_SUCCESS;
+}
+
+void sg_failing_check(CUcontext context) {
+    sg_failures now;
+    if (!sg_failures_any(context->gpu->device, &now))
+        return;
+    if (sg_device_lost(&now))
+        sg_context_poison(context, CUDA_ERROR_DEVICE_UNAVAILABLE);
+    for (int i = 0; i < now.event_count; i++)
+        if (now.events[i].serial > context->failures_seen && result_of_event(&now.events[i]) != CUDA_SUCCESS)
+            sg_context_poison(context, result_of_event(&now.events[i]));
+}
+
+uint64_t sg_failing_duration(sg_device *device, uint64_t ns) {
+    sg_failures now;
+    if (!sg_failures_any(device, &now))
+        return ns;
+    return now.hang ? SG_FOREVER : (uint64_t)((double)ns * (double)now.slow_ppm / 1e6);
+}
+
+static void rest(uint64_t ns) {
+    struct timespec left = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+    while (nanosleep(&left, &left) != 0)
+        ;
+}
+
+/* In real mode a kernel that hangs or is slow keeps the device, as one that computes does. */
+void sg_failing_linger(sg_device *device, uint64_t began_ns) {
+    sg_failures now;
+    if (sg_model_used(device) || !sg_failures_any(device, &now))
+        return;
+    uint64_t took = sg_monotonic_ns() - began_ns;
+    if (now.slow_ppm > 1000000)
+        rest((uint64_t)((double)took * (double)(now.slow_ppm - 1000000) / 1e6));
+    for (; now.hang && !sg_device_lost(&now); sg_failures_now(device, &now))
+        rest(10000000);
+}
+
+/* The driver is one for all devices; the oldest that one of them was told counts. */
+int sg_driver_cuda_version(void) {
+    int version = SG_CUDA_VERSION;
+    for (int i = 0; i < sg_gpu_count(); i++) {
+        sg_gpu *gpu;
+        sg_failures now;
+        if (sg_gpu_get(i, &gpu) != CUDA_SUCCESS || !sg_failures_any(gpu->device, &now) || now.branch == 0)
+            continue;
+        int told = sg_cuda_version_of_branch(now.branch);
+        version = told < version ? told : version;
+    }
+    return version;
+}

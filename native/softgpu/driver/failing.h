@@ -1,0 +1,20 @@
+#ifndef SG_FAILING_H
+#define SG_FAILING_H
+
+#include "driver.h"
+#include "failures.h"
+#include "model.h"
+
+/* Before a context is made: whether it can be; *seen is the last event that is before its time. */
+CUresult sg_failing_make(sg_gpu *gpu, uint64_t *seen);
+/* Ends the context where its device was told something that ends contexts. */
+void sg_failing_check(CUcontext context);
+/* What a kernel of `ns` takes now. */
+uint64_t sg_failing_duration(sg_device *device, uint64_t ns);
+/* After a kernel that began at `began_ns`, in its turn. */
+void sg_failing_linger(sg_device *device, uint64_t began_ns);
+bool sg_device_lost(const sg_failures *failures);
+/* What cuDriverGetVersion says, and which functions there are. */
+int sg_driver_cuda_version(void);
+
+#endif

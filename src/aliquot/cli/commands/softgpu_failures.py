@@ -1,0 +1,84 @@
+"""``aliquot softgpu fail|busy``: what a device does wrong, and what its processes truly had."""
+
+import click
+
+from aliquot.cli.completions import SoftGpuIdentity
+from aliquot.cli.machines import this_machine
+from aliquot.cli.options import form_option
+from aliquot.cli.program import Command
+
+
+@click.command(
+    "fail",
+    cls=Command,
+    help="""Let a software GPU fail, while programs run on it.
+
+FAILURE is one of, or several separated by commas:
+
+\b
+alloc=N        the N-th allocation of each process fails; alloc=N+ and all later ones
+xid=N          an XID, once: NVML's events tell it, contexts end as on a card
+ecc=corrected[:N] | ecc=uncorrected[:N]    errors of memory, once
+lost           the device is lost
+hang           kernels do not end until this is cleared
+slow=FACTOR    kernels take so many times as long
+driver=BRANCH  the driver is of this branch, such as 535: it lacks what came later
+without=PART   NVML does not know: power, temperature, ecc, clocks, usage, processes, pcie,
+               accounting, fields, topology
+
+Without FAILURE: what the device is told now.""",
+    examples=[
+        ("aliquot softgpu fail GPU-5f3a12bc xid=79", "the card falls off the bus"),
+        ("aliquot softgpu fail GPU-5f3a12bc slow=2,alloc=10+", ""),
+        ("aliquot softgpu fail GPU-5f3a12bc", "lists"),
+        ("aliquot softgpu fail GPU-5f3a12bc --clear", "all is well again"),
+    ],
+)
+@click.argument("which", type=SoftGpuIdentity(), metavar="UUID")
+@click.argument("failures", nargs=-1, metavar="[FAILURE...]")
+@click.option("--clear", is_flag=True, help="Take back the named ones, or all.")
+@form_option("json", "yaml")
+def fail(which: str, failures: tuple[str, ...], clear: bool, form: str) -> None:
+    from aliquot.cli.output.documents import as_json, as_yaml, document
+    from aliquot.cli.output.streams import out, out_exactly, say
+
+    with this_machine() as machine:
+        device, told = machine.softgpu_fail(which, ",".join(failures) or None, clear=clear)
+    if form == "text":
+        for failure in told:
+            out(str(failure))
+        if not told:
+            say(f"{device.uuid} is told no failure")
+        return
+    body = document("Failures", {"gpu": device.uuid, "failures": [str(failure) for failure in told]})
+    out_exactly(as_json(body) if form == "json" else as_yaml(body))
+
+
+@click.command(
+    "busy",
+    cls=Command,
+    help="""Show what each process truly had of a software GPU: engine time, kernels, bytes.
+
+Nanoseconds are of the device's own clock. NVML tells percents of the last second; this is all since
+the process came, and what processes had that ended.""",
+    examples=[("aliquot softgpu busy GPU-5f3a12bc -o json", "")],
+)
+@click.argument("which", type=SoftGpuIdentity(), metavar="UUID")
+@form_option("json", "yaml")
+def busy(which: str, form: str) -> None:
+    from dataclasses import asdict
+
+    from aliquot.cli.output.documents import as_json, as_yaml, document
+    from aliquot.cli.output.streams import out, out_exactly
+
+    with this_machine() as machine:
+        device, seen = machine.softgpu_busy(which)
+    if form != "text":
+        body = document("Busy", {"gpu": device.uuid, **asdict(seen)})
+        out_exactly(as_json(body) if form == "json" else as_yaml(body))
+        return
+    out(f"{device.uuid}  {seen.time} time  now {seen.now_ns} ns  kernels {seen.compute_ns} ns")
+    for one in seen.accounts:
+        who = "—" if one.pid is None else str(one.pid)
+        ended = "" if one.living else "  ended"
+        out(f"{who:>8}  {one.compute_ns:>16} ns  {one.kernels:>8} kernels  {one.name}{ended}")

@@ -1,0 +1,36 @@
+"""Failures and accounts of one software GPU."""
+
+import time
+
+from aliquot.model import GpuUuid
+from aliquot.node.paths import Paths
+from aliquot.softgpu import list_devices
+from aliquot.softgpu.busy import Busy, read_busy
+from aliquot.softgpu.devices import SoftGpu
+from aliquot.softgpu.failing import Failure, clear_failures, order_failures, parse_failures, read_failures
+from aliquot.softgpu.removing import the_one
+
+
+def fail_software_gpu(paths: Paths, gpu: GpuUuid, text: str | None, *, clear: bool) -> tuple[Failure, ...]:
+    """What the device is told from now on. Without ``text`` nothing is added; with ``clear`` what ``text``
+    names is taken back, everything where there is none.
+
+    Raises AliquotError: BAD_USAGE, NOT_FOUND, FILES_UNWRITABLE.
+    """
+    wanted = () if text is None else parse_failures(text)
+    device = _device(paths, gpu)
+    if clear:
+        return clear_failures(device, wanted)
+    if not wanted:
+        return read_failures(device)
+    told = order_failures(device, wanted, at=time.time_ns())
+    read_busy(device)  # whoever looks first tells NVML's listeners of an event
+    return told
+
+
+def software_gpu_busy(paths: Paths, gpu: GpuUuid) -> Busy:
+    return read_busy(_device(paths, gpu))
+
+
+def _device(paths: Paths, gpu: GpuUuid) -> SoftGpu:
+    return the_one(list_devices(paths.softgpu), gpu)
