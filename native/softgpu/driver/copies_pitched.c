@@ -119,8 +119,9 @@ CUresult sg_copy_check(CUcontext context, const sg_copy_operation *copy) {
 /* Whose memory a side is, for what the copy costs. Pinned host memory is the host's. */
 static bool is_on_device(const side *s) {
     sg_allocation found;
-    return s->type != CU_MEMORYTYPE_HOST && sg_memory_lookup(s->device, &found) &&
-           (found.kind == SG_MEMORY_DEVICE || found.kind == SG_MEMORY_MANAGED);
+    return s->type == CU_MEMORYTYPE_ARRAY ||
+           (s->type != CU_MEMORYTYPE_HOST && sg_memory_lookup(s->device, &found) &&
+           (found.kind == SG_MEMORY_DEVICE || found.kind == SG_MEMORY_MANAGED));
 }
 
 /* memmove: a copy within one allocation may overlap. */
