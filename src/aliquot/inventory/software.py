@@ -39,7 +39,8 @@ def see_software(devices: Path, library_folder: Path, proc: Path) -> SoftwareGpu
         return SoftwareGpus(notices=(notices.software_failed(failure, devices),))
     gpus = tuple(_completed(gpu, devices) for gpu in report.gpus if gpu.uuid in names)
     sound = {gpu.uuid for gpu in gpus if gpu.health.state is HealthState.HEALTHY}
-    broken = sorted(names - sound)
+    told_to_fail = {name for name in names if is_present(devices / name / "failures")}  # softgpu.failing
+    broken = sorted(names - sound - told_to_fail)
     return SoftwareGpus(
         gpus, tuple(notices.software_device_broken(name) for name in broken), report.cuda_version
     )
