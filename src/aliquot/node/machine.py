@@ -275,12 +275,19 @@ class Machine:
     # ---- software GPUs ----
 
     def softgpu_create(
-        self, wanted: Sequence[tuple[int, str]], *, name: str | None = None, memory: Bytes | None = None
+        self,
+        wanted: Sequence[tuple[int, str]],
+        *,
+        name: str | None = None,
+        memory: Bytes | None = None,
+        time_mode: str | None = None,
+        time_slice: str | None = None,
     ) -> tuple[Gpu, ...]:
         """How many of which profile, all or none; ``name`` is that of the set."""
         from uuid import uuid4
 
         from aliquot.softgpu import create_set
+        from aliquot.softgpu.timing import parse_timing
 
         made = create_set(
             self.paths.softgpu,
@@ -290,6 +297,7 @@ class Machine:
             at=time.time_ns(),
             entropy=lambda: uuid4().int,
             taken_pci_ids=[gpu.pci_id for gpu in self.look().gpus],
+            timing=parse_timing(time_mode, time_slice),
         )
         ours = {device.uuid for device in made}
         gpus = self.look().gpus

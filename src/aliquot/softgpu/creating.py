@@ -13,6 +13,7 @@ from aliquot.model import AliquotError, Bytes, GpuUuid, Reason, format_bytes
 from aliquot.softgpu.devices import DEVICE_FILE, SHARED_FILES, SoftGpu, device_text, list_devices
 from aliquot.softgpu.making import clear_dead, forget_making, new_folder, only_one, publish, sync
 from aliquot.softgpu.profile import Profile, read_profile
+from aliquot.softgpu.timing import Timing
 
 MOST_DEVICES = 64
 """SG_MAXIMUM_DEVICES of native/softgpu/device/device.h: the driver shows no more."""
@@ -46,6 +47,7 @@ def create_set(
     at: int,
     entropy: Callable[[], int],
     taken_pci_ids: Collection[str] = (),
+    timing: Timing | None = None,
 ) -> tuple[SoftGpu, ...]:
     """Make the devices ``wanted`` (how many, of which profile) under ``root`` and return them.
 
@@ -53,6 +55,7 @@ def create_set(
     name: of the set that they are; a later command selects them all by it.
     memory: bytes of each instead of the profile's; at least 64 MiB, in steps of 2 MiB.
     at: nanoseconds since the epoch. entropy: draws a number of at least 122 random bits.
+    timing: what passes for time on them; real time where it is not given.
     taken_pci_ids: of the machine's real cards; the new devices get others.
 
     Raises AliquotError: BAD_PROFILE, BAD_USAGE (memory, count, name), FILES_UNWRITABLE.
@@ -70,7 +73,7 @@ def create_set(
             clear_dead(root)
             if name is not None:
                 _refuse_taken(root, name)
-            return _create_all(root, each, name, at, entropy, set(taken_pci_ids))
+            return _create_all(root, each, (name, timing or Timing()), at, entropy, set(taken_pci_ids))
 
 
 def _sized(profile: Profile, memory: Bytes | None) -> Profile:
@@ -80,12 +83,13 @@ def _sized(profile: Profile, memory: Bytes | None) -> Profile:
 def _create_all(
     root: Path,
     each: Sequence[Profile],
-    name: str | None,
+    common: tuple[str | None, Timing],
     at: int,
     entropy: Callable[[], int],
     taken: set[str],
 ) -> tuple[SoftGpu, ...]:
     """Made under dotted names first: what takes time and space and can fail comes before anything shows."""
+    name, timing = common
     taken |= {device.pci_id for device in list_devices(root) if device.pci_id is not None}
     made: list[Path] = []
     try:
@@ -94,7 +98,9 @@ def _create_all(
             if (root / identity).exists():
                 raise OSError(errno.EEXIST, os.strerror(errno.EEXIST))
             made.append(root / identity)
-            text = device_text(uuid=identity, pci_id=pci_id, profile=figures, created_at=at, set_name=name)
+            text = device_text(
+                uuid=identity, pci_id=pci_id, profile=figures, created_at=at, set_name=name, timing=timing
+            )
             _prepare(root, identity, text, figures.memory)
         publish(root, [folder.name for folder in made])
     except BaseException:

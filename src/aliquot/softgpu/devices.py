@@ -6,6 +6,7 @@ from pathlib import Path
 
 from aliquot.model import Bytes, GpuUuid
 from aliquot.softgpu.profile import Profile
+from aliquot.softgpu.timing import Timing
 
 DEVICE_FILE = "device"
 SHARED_FILES = ("arena", "state", "log")
@@ -82,7 +83,13 @@ def in_the_making(root: Path) -> frozenset[str]:
 
 
 def device_text(
-    *, uuid: GpuUuid, pci_id: str, profile: Profile, created_at: int, set_name: str | None = None
+    *,
+    uuid: GpuUuid,
+    pci_id: str,
+    profile: Profile,
+    created_at: int,
+    set_name: str | None = None,
+    timing: Timing | None = None,
 ) -> str:
     """The device file: the keys of ARCHITECTURE.md, one ``key value`` pair a line."""
     major, minor = profile.compute_capability
@@ -100,6 +107,7 @@ def device_text(
         ("compute_minor", minor),
         ("multiprocessors", profile.multiprocessors),
         *profile.figures,
+        *(timing.pairs if timing is not None else ()),
     ]
     return "# A software GPU of Aliquot. Written once; do not edit while it is in use.\n" + "".join(
         f"{key} {value}\n" for key, value in lines

@@ -59,20 +59,30 @@ class _Create(Command):
         ("aliquot softgpu create T4", ""),
         ("aliquot softgpu create 4xA100-80 2xT4 --name lab", "a set of two kinds"),
         ("aliquot softgpu create H100 --memory 2GiB", "smaller than the card it is named for"),
+        ("aliquot softgpu create T4 --time virtual", "with a clock of its own, for tests"),
     ],
 )
 @click.argument("profiles", nargs=-1, required=True, type=ProfileCount(), metavar="[Nx]PROFILE...")
 @click.option("--name", metavar="NAME", help="Of the set, to list, use and remove it by.")
 @click.option("--memory", metavar="SIZE", help="Memory of each, such as 2GiB; default: the card's.")
+@click.option("--time", "mode", metavar="MODE", help="real (default), scaled=FACTOR or virtual.")
+@click.option("--slice", "slice_", metavar="TIME", help="Of a process beside others, such as 2ms (default).")
 @click.option("-q", "--quiet", is_flag=True, help="UUIDs only.")
-def create(profiles: tuple[str, ...], name: str | None, memory: str | None, quiet: bool) -> None:
+def create(
+    profiles: tuple[str, ...],
+    name: str | None,
+    memory: str | None,
+    mode: str | None,
+    slice_: str | None,
+    quiet: bool,
+) -> None:
     from aliquot.cli.output.streams import out
     from aliquot.model import format_bytes
 
     wanted = [_profile(text) for text in profiles]
     size = None if memory is None else _memory(memory)
     with this_machine() as machine:
-        for gpu in machine.softgpu_create(wanted, name=name, memory=size):
+        for gpu in machine.softgpu_create(wanted, name=name, memory=size, time_mode=mode, time_slice=slice_):
             out(gpu.uuid if quiet else f"{gpu.uuid}  {gpu.name}  {format_bytes(gpu.memory)}")
 
 
