@@ -38,6 +38,9 @@ class _Result(ctypes.Structure):
         ("address", ctypes.c_uint64),
         ("line", ctypes.c_int),
         ("instructions", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("longest_block_ns", ctypes.c_uint64),
+        ("all_blocks_ns", ctypes.c_uint64),
         ("message", ctypes.c_char * 200),
     )
 
