@@ -65,7 +65,7 @@ def test_a_mistake_is_answered_with_the_line_that_was_meant(
         ("show", "`aliquot show` needs ID"),
         ("release", "`aliquot release` needs ID..."),
         ("gpus extra words", "`aliquot gpus` takes no argument 'extra words' here"),
-        ("softgpu", "`aliquot softgpu` needs one of create, env, list, remove"),
+        ("softgpu", "`aliquot softgpu` needs one of busy, create, env, fail, list, remove"),
         ("lease foo", "`aliquot lease` takes no argument 'foo' here"),
         ("gpus extra", "`aliquot gpus` takes no argument 'extra' here"),
         ("plan 1/4 2/4", "`aliquot plan` takes no argument '2/4' here"),

@@ -16,15 +16,15 @@ from aliquot.cli.program import Command
 FAILURE is one of, or several separated by commas:
 
 \b
-alloc=N        the N-th allocation of each process fails; alloc=N+ and all later ones
-xid=N          an XID, once: NVML's events tell it, contexts end as on a card
-ecc=corrected[:N] | ecc=uncorrected[:N]    errors of memory, once
-lost           the device is lost
-hang           kernels do not end until this is cleared
-slow=FACTOR    kernels take so many times as long
-driver=BRANCH  the driver is of this branch, such as 535: it lacks what came later
-without=PART   NVML does not know: power, temperature, ecc, clocks, usage, processes, pcie,
-               accounting, fields, topology
+alloc=N         the N-th allocation of each process fails; N+: later ones too
+xid=N           an XID, once: NVML tells it, contexts end as on a card
+ecc=corrected:N ecc=uncorrected:N   errors of memory, once
+lost            the device is lost
+hang            kernels do not end until this is cleared
+slow=FACTOR     kernels take so many times as long
+driver=BRANCH   a driver such as 535, without what came later
+without=PART    NVML does not know: power, temperature, ecc, clocks, usage,
+                processes, pcie, accounting, fields, topology
 
 Without FAILURE: what the device is told now.""",
     examples=[
