@@ -12,7 +12,7 @@ from pathlib import Path
 from aliquot.enforcement import governor_folder
 from aliquot.injection import Engine, probe
 from aliquot.lease import open_book
-from aliquot.model import AliquotError, Severity, Snapshot, Vendor
+from aliquot.model import AliquotError, Gpu, Severity, Snapshot, Vendor
 from aliquot.node.cdi import USUAL_FOLDERS, stale_specs
 from aliquot.node.libraries import ensure_copied
 from aliquot.node.paths import Paths, make_folder
@@ -59,7 +59,13 @@ def _gpus(snapshot: Snapshot) -> Iterator[Check]:
         if gpu.health.state.value in ("unhealthy", "lost"):
             why = f": {gpu.health.why}" if gpu.health.why else ""
             text = f"{gpu.name} is {gpu.health.state.value}{why}"
-            yield Check(f"GPU {gpu.index}", False, text, f"nvidia-smi -q -i {gpu.pci_id}")
+            yield Check(f"GPU {gpu.index}", False, text, _fix_of(gpu))
+
+
+def _fix_of(gpu: Gpu) -> str:
+    if gpu.vendor is Vendor.SOFTWARE:  # fails only because it was told to
+        return f"aliquot softgpu fail {gpu.uuid} --clear"
+    return f"nvidia-smi -q -i {gpu.pci_id}"
 
 
 def _governor(paths: Paths) -> Check:

@@ -235,6 +235,15 @@ def test_doctor_gives_a_line_a_check_and_7_for_a_fault(typed: Aliquot, one_t4: s
     assert {"governor", "book"} <= {item["name"] for item in items}
 
 
+def test_doctor_names_what_makes_a_lost_software_gpu_well(typed: Aliquot, one_t4: str) -> None:
+    assert typed("softgpu", "fail", one_t4, "lost").returncode == 0
+    done = typed("doctor", "-o", "json")
+    (lost,) = (item for item in json.loads(done.stdout.split("\n{\n")[0])["items"] if "lost" in str(item))
+    assert (done.returncode, lost["ok"]) == (7, False)
+    assert typed(*lost["fix"].split()[1:]).returncode == 0
+    assert " lost" not in typed("doctor").stdout
+
+
 def test_an_unwritable_state_folder_is_an_error_with_a_path(aliquot: Aliquot, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for arguments in (
