@@ -62,7 +62,7 @@ def test_nvitop_shows_the_devices_and_the_process(box: Box, busy: int, more_clie
         rf"P0\s+\d+W / 400W .*\b{total}\.00MiB / 256\.0MiB\s+.\s+(9\d|100)%",
         rf"\b1\s+{busy} C\s+\w+ {total}\.00MiB\s+(9\d|100|MAX)\b",
     ]
-    assert_shown(screen(box, more_client_python, [str(nvitop)], wanted), wanted)
+    assert_shown(screen(box, more_client_python, [str(nvitop), "-m", "full"], wanted), wanted)
 
 
 def test_nvtop_shows_the_devices_and_the_process(box: Box, busy: int, more_client_python: str) -> None:
