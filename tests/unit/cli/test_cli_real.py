@@ -235,6 +235,13 @@ def test_doctor_gives_a_line_a_check_and_7_for_a_fault(typed: Aliquot, one_t4: s
     assert {"governor", "book"} <= {item["name"] for item in items}
 
 
+def test_what_a_software_gpu_did_is_a_document_like_all_others(typed: Aliquot, one_t4: str) -> None:
+    found = json.loads(typed("softgpu", "busy", one_t4, "-o", "json").stdout)
+    assert (found["kind"], found["gpu"], found["time"]) == ("Busy", one_t4, "real")
+    assert (found["computeNs"], found["accounts"], found["preemptions"]) == (0, [], None)
+    assert not [key for key in found if "_" in key]
+
+
 def test_doctor_names_what_makes_a_lost_software_gpu_well(typed: Aliquot, one_t4: str) -> None:
     assert typed("softgpu", "fail", one_t4, "lost").returncode == 0
     done = typed("doctor", "-o", "json")

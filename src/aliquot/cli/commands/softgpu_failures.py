@@ -1,11 +1,20 @@
 """``aliquot softgpu fail|busy``: what a device does wrong, and what its processes truly had."""
 
+import re
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
 import click
 
 from aliquot.cli.completions import SoftGpuIdentity
 from aliquot.cli.machines import this_machine
 from aliquot.cli.options import form_option
 from aliquot.cli.program import Command
+
+if TYPE_CHECKING:
+    from aliquot.softgpu.busy import Account, Busy
+
+_CAPITAL = re.compile("_([a-z])")
 
 
 @click.command(
@@ -66,15 +75,13 @@ the process came, and what processes had that ended.""",
 @click.argument("which", type=SoftGpuIdentity(), metavar="UUID")
 @form_option("json", "yaml")
 def busy(which: str, form: str) -> None:
-    from dataclasses import asdict
-
     from aliquot.cli.output.documents import as_json, as_yaml, document
     from aliquot.cli.output.streams import out, out_exactly
 
     with this_machine() as machine:
         device, seen = machine.softgpu_busy(which)
     if form != "text":
-        body = document("Busy", {"gpu": device.uuid, **asdict(seen)})
+        body = document("Busy", {"gpu": device.uuid, **_in_camel_case(seen)})
         out_exactly(as_json(body) if form == "json" else as_yaml(body))
         return
     out(f"{device.uuid}  {seen.time} time  now {seen.now_ns} ns  kernels {seen.compute_ns} ns")
@@ -82,3 +89,14 @@ def busy(which: str, form: str) -> None:
         who = "—" if one.pid is None else str(one.pid)
         ended = "" if one.living else "  ended"
         out(f"{who:>8}  {one.compute_ns:>16} ns  {one.kernels:>8} kernels  {one.name}{ended}")
+
+
+def _in_camel_case(record: "Busy | Account") -> dict[str, object]:
+    """As all documents are; the fields' names end in their units already."""
+    return {
+        _CAPITAL.sub(lambda found: found[1].upper(), field.name): (
+            [_in_camel_case(one) for one in value] if isinstance(value, tuple) else value
+        )
+        for field in fields(record)
+        for value in [getattr(record, field.name)]
+    }
