@@ -316,6 +316,18 @@ def test_vectors_of_atomics_are_aligned_as_a_whole(engine: Any, text: str) -> No
 # ---- addresses, caches, fences ----
 
 
+@pytest.mark.parametrize(
+    "load", ["ld.global.s16 %n, [%d1]", "ld.global.v2.s16 {%m, %n}, [%d1]", "ld.global.s8 %n, [%d1+1]"]
+)
+def test_what_is_loaded_signed_into_16_bits_compares_as_16_bits(engine: Any, load: str) -> None:
+    """Found by fuzzing: the sign went on into the bits above the register, where no store shows it."""
+    out = engine.device.put(np.array([0x8000_8000, 0], "u4"))
+    body = f""".reg .b16 %m, %n; .reg .pred %less; ld.param.u64 %d1, [out];
+    {load}; setp.lo.u16 %less, %n, 0xFF81; selp.u32 %r1, 1, 0, %less; st.global.u32 [%d1+4], %r1;"""
+    engine.body(body).launch(out)
+    assert out.array()[1] == 1
+
+
 def test_addresses_go_into_a_window_and_back(engine: Any) -> None:
     variables = {
         "shared": ".shared .align 4 .b8 v[8];",

@@ -75,8 +75,8 @@ void sg_lower_ld(sg_lowering *l, const sg_instruction *instruction) {
         access.operand[i] = load_destination(l, component(l, to, i, count), type, wide);
     access.handler = (uint16_t)load_handler(type, wide);
     *sg_emit(l, H_nop) = access;
-    /* A signed byte in a 16-bit register is extended to 16 bits, not to the column's 32. */
-    for (unsigned i = 0; i < count && type == W_s8; i++) {
+    /* What is signed is extended to the 16 bits of such a register, not to the column's 32. */
+    for (unsigned i = 0; i < count && (type == W_s8 || type == W_s16); i++) {
         const sg_operand *part = component(l, to, i, count);
         if (part->kind == OPERAND_REGISTER && sg_bits(part->reg->type) == 16)
             sg_emit_to(l, H_zext16_32, access.operand[i], access.operand[i]);
