@@ -4,8 +4,8 @@ Run by hand, with a Python that has numba-cuda, NVRTC and nvidia-cuda-crt (mma.h
 
     python tools/generate_engine_corpus.py
 
-The sources are tests/native/engine/corpus/numba_kernels.py and kernels.cu. Look at the diff before
-committing it: a new compiler may emit forms that the engine does not run yet.
+The sources are numba_kernels.py, kernels.cu and algorithms.cu of tests/native/engine/corpus. Look at the diff
+before committing it: a new compiler may emit forms that the engine does not run yet.
 """
 
 from __future__ import annotations
@@ -69,10 +69,11 @@ def _nvrtc(source: str, options: list[str]) -> str:
 
 
 def nvrtc_corpus() -> None:
-    parts = re.split(r"^//// (.*)$", (TESTS / "corpus" / "kernels.cu").read_text(), flags=re.MULTILINE)[1:]
-    for head, source in zip(parts[::2], parts[1::2], strict=True):
-        name, *options = head.split()
-        _write(f"nvrtc_{name}", _nvrtc(source, options))
+    for file in ("kernels.cu", "algorithms.cu"):
+        parts = re.split(r"^//// (.*)$", (TESTS / "corpus" / file).read_text(), flags=re.MULTILINE)[1:]
+        for head, source in zip(parts[::2], parts[1::2], strict=True):
+            name, *options = head.split()
+            _write(f"nvrtc_{name}", _nvrtc(source, options))
 
 
 if __name__ == "__main__":
