@@ -1,5 +1,5 @@
 """Every kernel of corpus/algorithms.cu: bit for bit what the same order of operations gives, with each fma
-that the compiler made of a product and a sum; within the PTX ISA's error where instructions are approximate."""
+that the compiler made of a product and a sum; within the PTX ISA's error of approximate instructions."""
 
 from __future__ import annotations
 
@@ -67,7 +67,20 @@ def test_a_matrix_is_transposed_through_padded_tiles(engine: Any, height: int, w
 
 
 def test_a_sparse_matrix_times_a_vector(engine: Any) -> None:
-    lengths = [0, 1, 31, 32, 33, 200, 0, 5, 64]  # empty rows, and rows of several steps of a warp
+    lengths = [
+        0,
+        1,
+        31,
+        32,
+        33,
+        200,
+        0,
+        5,
+        64,
+        256,
+        129,
+        250,
+    ]  # empty rows, and rows of several steps of a warp
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype("i4")
     columns = np.concatenate([np.sort(RANDOM.permutation(256)[:n]) for n in lengths]).astype("i4")
     values, x = _spread(len(columns)), _spread(256)
@@ -131,7 +144,7 @@ def test_a_convolution_with_taps_in_constant_memory(engine: Any) -> None:
     assert _bits(out.array()) == expected + _bits(np.full(50, 7))
 
 
-@pytest.mark.parametrize(("columns", "block"), [(1, 32), (100, 64), (300, 32), (1000, 128)])
+@pytest.mark.parametrize(("columns", "block"), [(1, 32), (100, 64), (300, 32), (1000, 256)])
 def test_softmax_of_rows(engine: Any, columns: int, block: int) -> None:
     rows = 40
     x = (RANDOM.standard_normal((rows, columns)) * 4).astype("f4")

@@ -434,20 +434,20 @@ def test_vector_loads_and_stores(engine: Any) -> None:
 
 
 def test_mandelbrot_is_exact_in_f32(engine: Any) -> None:
-    out = engine.device.put(np.zeros((20, 30), "i4"))
-    engine.corpus("nvrtc_mandelbrot").launch(out, 30, 20, 100, grid=(4, 3), block=(8, 8))
+    out = engine.device.put(np.zeros((48, 64), "i4"))
+    engine.corpus("nvrtc_mandelbrot").launch(out, 64, 48, 200, grid=(8, 6), block=(8, 8))
     single, two = np.float32, np.float32(2)
-    x, y = np.meshgrid(np.arange(30, dtype="f4"), np.arange(20, dtype="f4"))
-    real, imaginary = x * single(3) / single(30) - two, y * two / single(20) - single(1)
-    a, b, expected = np.zeros_like(x), np.zeros_like(x), np.zeros((20, 30), "i4")
+    x, y = np.meshgrid(np.arange(64, dtype="f4"), np.arange(48, dtype="f4"))
+    real, imaginary = x * single(3) / single(64) - two, y * two / single(48) - single(1)
+    a, b, expected = np.zeros_like(x), np.zeros_like(x), np.zeros((48, 64), "i4")
     with np.errstate(all="ignore"):  # those that have left go on to infinity here
         inside = np.ones_like(x, bool)
-        for _ in range(100):
+        for _ in range(200):
             expected += inside
             a, b = a * a - b * b + real, _fused(two * a, b, imaginary)
             inside &= a * a + b * b < 4
     np.testing.assert_array_equal(out.array(), expected)
-    assert (expected.min(), expected.max()) == (1, 100)
+    assert (expected.min(), expected.max()) == (1, 200)
 
 
 def _fused(a: Any, b: Any, c: Any) -> Any:
