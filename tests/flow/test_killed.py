@@ -33,6 +33,7 @@ def _running(marker: str) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_the_next_command_finds_right_books(gpu_box: Box) -> None:
     """From the first instruction to the running program: the moments are spread over both."""
     box = gpu_box

@@ -11,16 +11,16 @@ from tests.native.softgpu.machine import LIBRARIES, SONAMES, Box
 @pytest.mark.parametrize(
     "case",
     [
-        "vector_add",
-        "saxpy",
         "matmul",
-        "shuffle_reduction",
-        "shared_reduction",
         "atomics",
-        "constants_and_streams",
-        "other_memory",
-        "closed",
         "illegal_address",
+        *(  # each a start of numba, which takes a second and more
+            pytest.param(case, marks=pytest.mark.slow)
+            for case in (
+                *("vector_add", "saxpy", "shuffle_reduction", "shared_reduction"),
+                *("constants_and_streams", "other_memory", "closed"),
+            )
+        ),
     ],
 )
 def test_numba_computes_what_numpy_does(box: Box, device: Path, client_python: str, case: str) -> None:
@@ -28,12 +28,14 @@ def test_numba_computes_what_numpy_does(box: Box, device: Path, client_python: s
     assert box.log(device) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("major", "minor"), [(7, 5), (9, 0)])
 def test_numba_runs_on_every_profile(box: Box, client_python: str, major: int, minor: int) -> None:
     box.add_device(compute_major=major, compute_minor=minor)
     assert box.run("numba_kernels.py", "shuffle_reduction", python=client_python)["right"] is True
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("device")
 def test_a_kernel_that_numba_cached_runs_in_another_process(
     box: Box, client_python: str, tmp_path: Path
