@@ -109,14 +109,7 @@ static bool configured(const char *folder, uint64_t *bytes) {
     if (variable != NULL && parse_bytes(variable, bytes))
         return true;
     snprintf(path, sizeof path, "%s/memory-budget", folder);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (file >= 0)
-        close(file);
-    if (length <= 0)
-        return false;
-    text[length] = '\0';
-    return parse_bytes(text, bytes);
+    return sg_file_text(path, text, sizeof text) > 0 && parse_bytes(text, bytes);
 }
 
 static uint64_t by_machine(const held *now) {

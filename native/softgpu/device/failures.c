@@ -161,14 +161,8 @@ static void read_text(const sg_device *device, char *text, uint64_t serial, sg_f
 
 static void read_file(const sg_device *device, const char *path, uint64_t serial, sg_failures *to) {
     char *text = malloc(LARGEST_FILE + 1);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = text == NULL || file < 0 ? -1 : read(file, text, LARGEST_FILE);
-    if (file >= 0)
-        close(file);
-    if (length > 0) {
-        text[length] = '\0';
+    if (text != NULL && sg_file_text(path, text, LARGEST_FILE + 1) > 0)
         read_text(device, text, serial, to);
-    }
     free(text);
 }
 

@@ -55,6 +55,15 @@ void sg_file_close(sg_file *file) {
     *file = SG_NO_FILE;
 }
 
+ssize_t sg_file_text(const char *path, char *text, size_t size) {
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? -1 : read(file, text, size - 1);
+    if (file >= 0)
+        close(file);
+    text[length < 0 ? 0 : length] = '\0';
+    return length;
+}
+
 int sg_state_file(sg_device *device) {
     pthread_mutex_lock(&device->files);
     bool kept = still_ours(&device->state_file);

@@ -124,6 +124,8 @@ bool sg_read_stat(const char *path, uint64_t *start_ticks, uint64_t *cpu_ticks, 
 /* Who holds a lock of the state file: a pid, or 0 where it cannot be seen. Slow: looks through /proc. */
 int32_t sg_lock_holder(const sg_device *device, int which);
 
+/* What one read of a small file gives, with a NUL behind it: its length, or -1 and an empty text. */
+ssize_t sg_file_text(const char *path, char *text, size_t size);
 /* Closes the number only if it still is the file that we opened. */
 void sg_file_close(sg_file *file);
 

@@ -94,13 +94,8 @@ static const char *skip_fields(const char *at, int count) {
 bool sg_read_stat(const char *path, uint64_t *start_ticks, uint64_t *cpu_ticks, bool *stopped) {
     char text[1024], state = 0;
     unsigned long long user = 0, system = 0, start = 0;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (file >= 0)
-        close(file);
-    if (length <= 0)
+    if (sg_file_text(path, text, sizeof text) <= 0)
         return false;
-    text[length] = '\0';
     /* Fields 3, 14, 15, 22; the command in field 2 may hold spaces, so count from its closing parenthesis. */
     const char *third = strrchr(text, ')');
     if (third == NULL || *++third != ' ' || sscanf(third, " %c", &state) != 1)
@@ -127,11 +122,7 @@ void sg_read_process_name(int32_t pid, char *name, size_t size) {
     if (pid <= 0 || size == 0)
         return;
     snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = file < 0 ? -1 : read(file, name, size - 1);
-    if (file >= 0)
-        close(file);
-    name[length < 0 ? 0 : length] = '\0'; /* argv[0] ends at its own NUL */
+    (void)sg_file_text(path, name, size); /* argv[0] ends at its own NUL */
 }
 
 static void describe_self(sg_slot *slot) {

@@ -143,10 +143,8 @@ SG_EXPORT CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAll
         return result;
     if (shareable == NULL || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
-        sg_log_unsupported("call", "memory shared otherwise than by descriptor");
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
+    if ((result = sg_shared_by_descriptor(type, "memory shared otherwise than by descriptor")) != CUDA_SUCCESS)
+        return result;
     sg_space_lock();
     sg_physical *physical = physical_of(handle);
     if (physical == NULL || !(physical->handle_types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
@@ -186,10 +184,8 @@ SG_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *
         return result;
     if (handle == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
-        sg_log_unsupported("call", "memory shared otherwise than by descriptor");
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
+    if ((result = sg_shared_by_descriptor(type, "memory shared otherwise than by descriptor")) != CUDA_SUCCESS)
+        return result;
     sg_gpu *gpu = gpu_of_descriptor((int)(intptr_t)shareable, &share);
     if (gpu == NULL)
         return CUDA_ERROR_INVALID_VALUE;

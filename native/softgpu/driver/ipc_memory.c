@@ -24,6 +24,13 @@ bool sg_gpu_by_uuid(const unsigned char *uuid, sg_gpu **gpu) {
     return false;
 }
 
+CUresult sg_shared_by_descriptor(int type, const char *otherwise) {
+    if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_SUCCESS;
+    sg_log_unsupported("call", otherwise);
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 CUresult sg_shared_describe(CUdeviceptr address, bool pooled, sg_shared_memory *described) {
     CUresult result = CUDA_ERROR_INVALID_VALUE;
     sg_space_lock();

@@ -95,6 +95,8 @@ typedef struct {
 
 /* Make the allocation that holds `address` one that other processes may open. INVALID_VALUE where there is
  * none, or it is of a pool and should not be, or the other way round. */
+/* A handle of `type` can be made; else NOT_SUPPORTED, and the log has `otherwise`. */
+CUresult sg_shared_by_descriptor(int type, const char *otherwise);
 CUresult sg_shared_describe(CUdeviceptr address, bool pooled, sg_shared_memory *memory);
 CUresult sg_shared_open(CUcontext context, const sg_shared_memory *memory, CUdeviceptr *address);
 bool sg_gpu_by_uuid(const unsigned char *uuid, sg_gpu **gpu);

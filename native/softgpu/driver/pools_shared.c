@@ -18,10 +18,7 @@ typedef struct {
 _Static_assert(sizeof(pointer_content) <= sizeof(CUmemPoolPtrExportData), "the data is too small for what it says");
 
 static CUresult by_descriptor(int type) {
-    if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-        return CUDA_SUCCESS;
-    sg_log_unsupported("call", "a pool shared otherwise than by descriptor");
-    return CUDA_ERROR_NOT_SUPPORTED;
+    return sg_shared_by_descriptor(type, "a pool shared otherwise than by descriptor");
 }
 
 SG_EXPORT CUresult cuMemPoolExportToShareableHandle(void *shareable, CUmemoryPool pool, int type,

@@ -114,13 +114,16 @@ void sg_context_close_streams(CUcontext context) {
     }
 }
 
+/* The queue of a stream whose end may be asked for. */
+static CUresult awaitable(CUstream given, CUcontext *context, sg_queue **queue) {
+    CUresult result = sg_stream_queue(given, context, queue);
+    return result == CUDA_SUCCESS ? sg_capture_forbids_wait(*queue) : result;
+}
+
 SG_EXPORT CUresult cuStreamQuery(CUstream given) {
     CUcontext context;
     sg_queue *queue;
-    CUresult result = sg_stream_queue(given, &context, &queue);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = sg_capture_forbids_wait(queue);
+    CUresult result = awaitable(given, &context, &queue);
     if (result != CUDA_SUCCESS)
         return result;
     return sg_queue_idle(queue) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -129,10 +132,7 @@ SG_EXPORT CUresult cuStreamQuery(CUstream given) {
 SG_EXPORT CUresult cuStreamSynchronize(CUstream given) {
     CUcontext context;
     sg_queue *queue;
-    CUresult result = sg_stream_queue(given, &context, &queue);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = sg_capture_forbids_wait(queue);
+    CUresult result = awaitable(given, &context, &queue);
     if (result != CUDA_SUCCESS)
         return result;
     sg_queue_drain(queue);

@@ -174,6 +174,5 @@ typedef enum {
 /* -1 where the name is no special register. `text` without the %. */
 int sg_special_named(const char *text);
 unsigned sg_special_bits(int special);
-const char *sg_special_text(int special);
 
 #endif

@@ -72,7 +72,3 @@ sg_named sg_lookup(const sg_name_table *names, uint32_t scope, const char *inter
     entry *found = find(names, scope, interned);
     return found ? found->named : (sg_named){NAMED_NOTHING, NULL};
 }
-
-void sg_redefine(sg_name_table *names, uint32_t scope, const char *interned, sg_named named) {
-    find(names, scope, interned)->named = named;
-}

@@ -21,6 +21,5 @@ const char *sg_intern(sg_compiler *compiler, sg_name_table *names, const char *t
  * the name is taken in this scope. */
 bool sg_define(sg_compiler *compiler, sg_name_table *names, uint32_t scope, const char *interned, sg_named named);
 sg_named sg_lookup(const sg_name_table *names, uint32_t scope, const char *interned);
-void sg_redefine(sg_name_table *names, uint32_t scope, const char *interned, sg_named named);
 
 #endif

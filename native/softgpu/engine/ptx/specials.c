@@ -19,4 +19,3 @@ int sg_special_named(const char *text) {
 }
 
 unsigned sg_special_bits(int special) { return specials[special].bits; }
-const char *sg_special_text(int special) { return specials[special].text; }
