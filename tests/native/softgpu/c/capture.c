@@ -2,36 +2,7 @@
  * Says nothing when all is well. */
 #include "driver_program.h"
 
-#include "cuda_graph_types.h"
-
-CUresult cuInit(unsigned);
-CUresult cuCtxCreate_v2(CUcontext *, unsigned, CUdevice);
-CUresult cuCtxDestroy_v2(CUcontext);
-CUresult cuCtxSetCurrent(CUcontext);
-CUresult cuCtxSynchronize(void);
-CUresult cuMemAlloc_v2(CUdeviceptr *, size_t);
-CUresult cuMemFree_v2(CUdeviceptr);
-CUresult cuMemAllocAsync(CUdeviceptr *, size_t, CUstream);
-CUresult cuMemFreeAsync(CUdeviceptr, CUstream);
-CUresult cuMemcpyDtoH_v2(void *, CUdeviceptr, size_t);
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr, CUdeviceptr, size_t, CUstream);
-CUresult cuMemsetD32_v2(CUdeviceptr, unsigned, size_t);
-CUresult cuMemsetD32Async(CUdeviceptr, unsigned, size_t, CUstream);
-CUresult cuModuleLoadData(CUmodule *, const void *);
-CUresult cuModuleGetFunction(CUfunction *, CUmodule, const char *);
-CUresult cuStreamCreate(CUstream *, unsigned);
-CUresult cuStreamDestroy_v2(CUstream);
-CUresult cuStreamQuery(CUstream);
-CUresult cuStreamSynchronize(CUstream);
-CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned);
-CUresult cuLaunchHostFunc(CUstream, CUhostFn, void *);
-CUresult cuStreamAddCallback(CUstream, CUstreamCallback, void *, unsigned);
-CUresult cuEventCreate(CUevent *, unsigned);
-CUresult cuEventRecord(CUevent, CUstream);
-CUresult cuEventQuery(CUevent);
-CUresult cuEventSynchronize(CUevent);
-CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
-                        void **, void **);
 CUresult cuStreamBeginCapture_v2(CUstream, int);
 CUresult cuStreamBeginCaptureToGraph(CUstream, CUgraph, const CUgraphNode *, const CUgraphEdgeData *, size_t, int);
 CUresult cuStreamEndCapture(CUstream, CUgraph *);
@@ -39,13 +10,6 @@ CUresult cuStreamIsCapturing(CUstream, int *);
 CUresult cuStreamGetCaptureInfo_v2(CUstream, int *, uint64_t *, CUgraph *, const CUgraphNode **, size_t *);
 CUresult cuStreamUpdateCaptureDependencies(CUstream, CUgraphNode *, size_t, unsigned);
 CUresult cuThreadExchangeStreamCaptureMode(int *);
-CUresult cuGraphCreate(CUgraph *, unsigned);
-CUresult cuGraphDestroy(CUgraph);
-CUresult cuGraphGetNodes(CUgraph, CUgraphNode *, size_t *);
-CUresult cuGraphGetEdges(CUgraph, CUgraphNode *, CUgraphNode *, size_t *);
-CUresult cuGraphInstantiateWithFlags(CUgraphExec *, CUgraph, unsigned long long);
-CUresult cuGraphExecDestroy(CUgraphExec);
-CUresult cuGraphLaunch(CUgraphExec, CUstream);
 
 enum { GLOBAL = CU_STREAM_CAPTURE_MODE_GLOBAL, LOCAL = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
        RELAXED = CU_STREAM_CAPTURE_MODE_RELAXED };
@@ -109,32 +73,28 @@ static void what_is_submitted_becomes_nodes(void) {
     DO(cuGraphDestroy(graph));
 }
 
+static void capture_a_fork_and_a_join(void) {
+    DO(cuStreamBeginCapture_v2(stream, GLOBAL));
+    DO(cuMemsetD32Async(words, 5, 2, stream));
+    DO(cuEventRecord(event, stream));
+    DO(cuStreamWaitEvent(other, event, 0));
+    launch_add(1, 2, other);
+    launch_add(0, 1, stream);
+    DO(cuEventRecord(back, other));
+    DO(cuStreamWaitEvent(stream, back, 0));
+    DO(cuMemcpyDtoDAsync_v2(words + 8, words, 8, stream));
+}
+
 static void streams_fork_and_join_through_events(void) {
     CUgraph graph;
     size_t nodes, edges;
     DO(cuMemsetD32_v2(words, 0, 8));
-    DO(cuStreamBeginCapture_v2(stream, GLOBAL));
-    DO(cuMemsetD32Async(words, 5, 2, stream));
-    DO(cuEventRecord(event, stream));
-    DO(cuStreamWaitEvent(other, event, 0));
-    launch_add(1, 2, other);
-    launch_add(0, 1, stream);
-    DO(cuEventRecord(back, other));
-    DO(cuStreamWaitEvent(stream, back, 0));
-    DO(cuMemcpyDtoDAsync_v2(words + 8, words, 8, stream));
+    capture_a_fork_and_a_join();
     MUST(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamQuery(other)); /* and this ends the capture */
     MUST(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuMemsetD32Async(words, 5, 2, stream));
     MUST(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &graph));
     CHECK(graph == NULL);
-    DO(cuStreamBeginCapture_v2(stream, GLOBAL));
-    DO(cuMemsetD32Async(words, 5, 2, stream));
-    DO(cuEventRecord(event, stream));
-    DO(cuStreamWaitEvent(other, event, 0));
-    launch_add(1, 2, other);
-    launch_add(0, 1, stream);
-    DO(cuEventRecord(back, other));
-    DO(cuStreamWaitEvent(stream, back, 0));
-    DO(cuMemcpyDtoDAsync_v2(words + 8, words, 8, stream));
+    capture_a_fork_and_a_join();
     DO(cuStreamEndCapture(stream, &graph));
     DO(cuGraphGetNodes(graph, NULL, &nodes));
     DO(cuGraphGetEdges(graph, NULL, NULL, &edges));

@@ -1,35 +1,17 @@
 /* The driver under load from several threads, built with the address and undefined-behaviour sanitizers:
  * memory, streams, events, host functions, modules and launches, and contexts that go while others work.
  * Says nothing and ends with 0 when all is well. */
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cuda_types.h"
+#include "driver_program.h"
 
-CUresult cuInit(unsigned);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *, CUdevice);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice);
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice);
-CUresult cuCtxSetCurrent(CUcontext);
-CUresult cuCtxCreate_v2(CUcontext *, unsigned, CUdevice);
-CUresult cuCtxDestroy_v2(CUcontext);
-CUresult cuCtxSynchronize(void);
-CUresult cuMemAlloc_v2(CUdeviceptr *, size_t);
-CUresult cuMemFree_v2(CUdeviceptr);
-CUresult cuMemGetInfo_v2(size_t *, size_t *);
 CUresult cuMemcpyHtoD_v2(CUdeviceptr, const void *, size_t);
-CUresult cuMemcpyDtoH_v2(void *, CUdeviceptr, size_t);
-CUresult cuMemsetD32_v2(CUdeviceptr, unsigned, size_t);
-CUresult cuMemHostAlloc(void **, size_t, unsigned);
-CUresult cuMemFreeHost(void *);
 CUresult cuModuleLoadDataEx(CUmodule *, const void *, unsigned, int *, void **);
-CUresult cuModuleLoadData(CUmodule *, const void *);
 CUresult cuModuleUnload(CUmodule);
-CUresult cuModuleGetFunction(CUfunction *, CUmodule, const char *);
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *, size_t *, CUmodule, const char *);
 CUresult cuLibraryLoadData(CUlibrary *, const void *, int *, void **, unsigned, int *, void **, unsigned);
 CUresult cuLibraryUnload(CUlibrary);
@@ -38,33 +20,6 @@ CUresult cuLinkCreate_v2(unsigned, int *, void **, CUlinkState *);
 CUresult cuLinkAddData_v2(CUlinkState, int, void *, size_t, const char *, unsigned, int *, void **);
 CUresult cuLinkComplete(CUlinkState, void **, size_t *);
 CUresult cuLinkDestroy(CUlinkState);
-CUresult cuStreamCreate(CUstream *, unsigned);
-CUresult cuStreamDestroy_v2(CUstream);
-CUresult cuStreamSynchronize(CUstream);
-CUresult cuLaunchHostFunc(CUstream, CUhostFn, void *);
-CUresult cuEventCreate(CUevent *, unsigned);
-CUresult cuEventRecord(CUevent, CUstream);
-CUresult cuEventElapsedTime_v2(float *, CUevent, CUevent);
-CUresult cuEventDestroy_v2(CUevent);
-CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
-                        void **, void **);
-
-#define MUST(wanted, call)                                                                                   \
-    do {                                                                                                     \
-        CUresult result_ = (call);                                                                             \
-        if (result_ != (wanted)) {                                                                           \
-            fprintf(stderr, "%s:%d: %s gave %d\n", __FILE__, __LINE__, #call, (int)result_);                    \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
-#define DO(call) MUST(CUDA_SUCCESS, call)
-#define CHECK(condition)                                                                                     \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                          \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 static const char PTX[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                           ".visible .global .align 4 .u32 seed = 7;\n"

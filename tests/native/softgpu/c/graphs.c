@@ -2,33 +2,6 @@
  * Says nothing when all is well. */
 #include "driver_program.h"
 
-#include "cuda_graph_types.h"
-
-CUresult cuInit(unsigned);
-CUresult cuCtxCreate_v2(CUcontext *, unsigned, CUdevice);
-CUresult cuCtxDestroy_v2(CUcontext);
-CUresult cuCtxSynchronize(void);
-CUresult cuMemAlloc_v2(CUdeviceptr *, size_t);
-CUresult cuMemFree_v2(CUdeviceptr);
-CUresult cuMemGetInfo_v2(size_t *, size_t *);
-CUresult cuMemHostAlloc(void **, size_t, unsigned);
-CUresult cuMemFreeHost(void *);
-CUresult cuMemcpyDtoH_v2(void *, CUdeviceptr, size_t);
-CUresult cuMemsetD32_v2(CUdeviceptr, unsigned, size_t);
-CUresult cuMemFreeAsync(CUdeviceptr, CUstream);
-CUresult cuModuleLoadData(CUmodule *, const void *);
-CUresult cuModuleGetFunction(CUfunction *, CUmodule, const char *);
-CUresult cuStreamCreate(CUstream *, unsigned);
-CUresult cuStreamDestroy_v2(CUstream);
-CUresult cuStreamQuery(CUstream);
-CUresult cuStreamSynchronize(CUstream);
-CUresult cuLaunchHostFunc(CUstream, CUhostFn, void *);
-CUresult cuEventCreate(CUevent *, unsigned);
-CUresult cuEventRecord(CUevent, CUstream);
-CUresult cuEventQuery(CUevent);
-CUresult cuEventDestroy_v2(CUevent);
-CUresult cuGraphCreate(CUgraph *, unsigned);
-CUresult cuGraphDestroy(CUgraph);
 CUresult cuGraphClone(CUgraph *, CUgraph);
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_KERNEL_NODE_PARAMS *);
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode, CUDA_KERNEL_NODE_PARAMS *);
@@ -54,25 +27,20 @@ CUresult cuGraphAddNode_v2(CUgraphNode *, CUgraph, const CUgraphNode *, const CU
                            CUgraphNodeParams *);
 CUresult cuGraphAddDependencies(CUgraph, const CUgraphNode *, const CUgraphNode *, size_t);
 CUresult cuGraphRemoveDependencies(CUgraph, const CUgraphNode *, const CUgraphNode *, size_t);
-CUresult cuGraphGetNodes(CUgraph, CUgraphNode *, size_t *);
 CUresult cuGraphGetRootNodes(CUgraph, CUgraphNode *, size_t *);
-CUresult cuGraphGetEdges(CUgraph, CUgraphNode *, CUgraphNode *, size_t *);
 CUresult cuGraphGetEdges_v2(CUgraph, CUgraphNode *, CUgraphNode *, CUgraphEdgeData *, size_t *);
 CUresult cuGraphNodeGetDependencies(CUgraphNode, CUgraphNode *, size_t *);
 CUresult cuGraphNodeGetDependentNodes(CUgraphNode, CUgraphNode *, size_t *);
 CUresult cuGraphNodeGetType(CUgraphNode, CUgraphNodeType *);
 CUresult cuGraphNodeFindInClone(CUgraphNode *, CUgraphNode, CUgraph);
 CUresult cuGraphDestroyNode(CUgraphNode);
-CUresult cuGraphInstantiateWithFlags(CUgraphExec *, CUgraph, unsigned long long);
 CUresult cuGraphInstantiateWithParams(CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *);
-CUresult cuGraphExecDestroy(CUgraphExec);
 CUresult cuGraphExecUpdate_v2(CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo *);
 CUresult cuGraphExecNodeSetParams(CUgraphExec, CUgraphNode, CUgraphNodeParams *);
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec, CUgraphNode, CUgraph);
 CUresult cuGraphNodeSetEnabled(CUgraphExec, CUgraphNode, unsigned);
 CUresult cuGraphNodeGetEnabled(CUgraphExec, CUgraphNode, unsigned *);
 CUresult cuGraphUpload(CUgraphExec, CUstream);
-CUresult cuGraphLaunch(CUgraphExec, CUstream);
 CUresult cuDeviceGetGraphMemAttribute(CUdevice, int, void *);
 CUresult cuUserObjectCreate(CUuserObject *, void *, CUhostFn, unsigned, unsigned);
 CUresult cuUserObjectRelease(CUuserObject, unsigned);

@@ -2,40 +2,10 @@
  * that waits for this very thread stands for work that is not done yet. Says nothing when all is well. */
 #include "driver_program.h"
 
-CUresult cuInit(unsigned);
-CUresult cuCtxCreate_v2(CUcontext *, unsigned, CUdevice);
-CUresult cuCtxDestroy_v2(CUcontext);
-CUresult cuCtxSetCurrent(CUcontext);
-CUresult cuCtxSynchronize(void);
-CUresult cuMemAlloc_v2(CUdeviceptr *, size_t);
-CUresult cuMemAllocAsync(CUdeviceptr *, size_t, CUstream);
-CUresult cuMemFreeAsync(CUdeviceptr, CUstream);
-CUresult cuMemHostAlloc(void **, size_t, unsigned);
-CUresult cuMemFreeHost(void *);
-CUresult cuMemcpyDtoH_v2(void *, CUdeviceptr, size_t);
 CUresult cuMemcpyDtoHAsync_v2(void *, CUdeviceptr, size_t, CUstream);
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr, const void *, size_t, CUstream);
-CUresult cuMemsetD32_v2(CUdeviceptr, unsigned, size_t);
 CUresult cuMemsetD32_v2_ptds(CUdeviceptr, unsigned, size_t);
-CUresult cuMemsetD32Async(CUdeviceptr, unsigned, size_t, CUstream);
-CUresult cuModuleLoadData(CUmodule *, const void *);
-CUresult cuModuleGetFunction(CUfunction *, CUmodule, const char *);
-CUresult cuStreamCreate(CUstream *, unsigned);
-CUresult cuStreamDestroy_v2(CUstream);
-CUresult cuStreamQuery(CUstream);
 CUresult cuStreamQuery_ptsz(CUstream);
-CUresult cuStreamSynchronize(CUstream);
-CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned);
-CUresult cuLaunchHostFunc(CUstream, CUhostFn, void *);
-CUresult cuStreamAddCallback(CUstream, CUstreamCallback, void *, unsigned);
-CUresult cuEventCreate(CUevent *, unsigned);
-CUresult cuEventRecord(CUevent, CUstream);
-CUresult cuEventQuery(CUevent);
-CUresult cuEventSynchronize(CUevent);
-CUresult cuEventElapsedTime_v2(float *, CUevent, CUevent);
-CUresult cuEventDestroy_v2(CUevent);
-CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
-                        void **, void **);
 
 enum { BLOCKING = 0, NON_BLOCKING = 1 };
 

@@ -2,22 +2,7 @@
  * well. */
 #include "driver_program.h"
 
-#include "cuda_graph_types.h"
-
-CUresult cuInit(unsigned);
-CUresult cuCtxCreate_v2(CUcontext *, unsigned, CUdevice);
-CUresult cuCtxDestroy_v2(CUcontext);
-CUresult cuCtxSynchronize(void);
-CUresult cuMemAlloc_v2(CUdeviceptr *, size_t);
-CUresult cuMemFree_v2(CUdeviceptr);
-CUresult cuMemHostAlloc(void **, size_t, unsigned);
-CUresult cuMemcpyDtoH_v2(void *, CUdeviceptr, size_t);
-CUresult cuMemsetD32_v2(CUdeviceptr, unsigned, size_t);
-CUresult cuMemsetD32Async(CUdeviceptr, unsigned, size_t, CUstream);
 CUresult cuStreamCreateWithPriority(CUstream *, unsigned, int);
-CUresult cuStreamCreate(CUstream *, unsigned);
-CUresult cuStreamQuery(CUstream);
-CUresult cuStreamSynchronize(CUstream);
 CUresult cuStreamGetPriority(CUstream, int *);
 CUresult cuStreamGetAttribute(CUstream, int, CUlaunchAttributeValue *);
 CUresult cuStreamSetAttribute(CUstream, int, const CUlaunchAttributeValue *);

@@ -14,6 +14,22 @@ NO_DEVICE, INVALID_CONTEXT, INVALID_HANDLE, NOT_FOUND, NOT_READY = 100, 201, 400
 ILLEGAL_ADDRESS, CONTEXT_IS_DESTROYED, NOT_PERMITTED, NOT_SUPPORTED = 700, 709, 800, 801
 MIB = 1 << 20
 
+SPIN = """.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry spin(.param .u64 count) {
+    .reg .u64 %rd<3>;
+    .reg .pred %p1;
+    ld.param.u64 %rd1, [count];
+again:
+    sub.u64 %rd1, %rd1, 1;
+    setp.ne.u64 %p1, %rd1, 0;
+    @%p1 bra again;
+    ret;
+}
+"""
+"""A kernel that counts down."""
+
 
 def check(result: int) -> None:
     name = c_char_p()
