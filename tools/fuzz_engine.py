@@ -37,19 +37,12 @@ LOAD_S = 20
 
 def library(plain: bool) -> Path:
     """The engine behind ctypes, as the tests have it; with sanitizers unless `plain`."""
+    sys.path.insert(0, str(ROOT))
+    from tests.native.cmake_build import cmake_build
+
     build = ROOT / "build" / "native" if plain else BUILD
-    options = (
-        []
-        if plain
-        else ["-DALIQUOT_SANITIZE=ON", "-DALIQUOT_PARTS=softgpu", f"-DALIQUOT_NATIVE_OUTPUT={BUILD}/out"]
-    )
-    if not (build / "CMakeCache.txt").exists():
-        subprocess.run(
-            ["cmake", "-S", ROOT, "-B", build, "-G", "Ninja", *options], check=True, stdout=subprocess.DEVNULL
-        )
-    subprocess.run(
-        ["cmake", "--build", build, "--target", "engine_under_test"], check=True, stdout=subprocess.DEVNULL
-    )
+    sanitize = ["-DALIQUOT_SANITIZE=ON", "-DALIQUOT_PARTS=softgpu", f"-DALIQUOT_NATIVE_OUTPUT={BUILD}/out"]
+    cmake_build(build, "engine_under_test", [] if plain else sanitize)
     (found,) = build.rglob("libengine_under_test.so")
     return found
 

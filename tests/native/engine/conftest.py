@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.native.cmake_build import ROOT, cmake_build
 
-ROOT = Path(__file__).resolve().parents[3]
 PTX = Path(__file__).parent / "ptx"
 
 OK = 0
@@ -316,13 +315,7 @@ def _build() -> Path:
     if given:
         return Path(given)
     build = ROOT / "build" / "native"
-    if not (build / "CMakeCache.txt").exists():
-        subprocess.run(
-            ["cmake", "-S", ROOT, "-B", build, "-G", "Ninja"], check=True, stdout=subprocess.DEVNULL
-        )
-    subprocess.run(
-        ["cmake", "--build", build, "--target", "engine_under_test"], check=True, stdout=subprocess.DEVNULL
-    )
+    cmake_build(build, "engine_under_test")
     (library,) = build.rglob("libengine_under_test.so")
     return library
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.native.cmake_build import cmake_build
 from tests.native.softgpu.machine import ROOT, Box
 from tests.native.softgpu.nvml_questions import nonsense_questions
 
@@ -18,24 +18,10 @@ SANITIZE = ("-fsanitize=address,undefined", "-fno-omit-frame-pointer")
 
 def sanitized(target: str) -> Path:
     # A folder that stays: the engine takes minutes to compile this way, and seconds the second time.
-    build = ROOT / "build" / "sanitize"
-    output = build / "out"
-    configure = [
-        "cmake",
-        "-S",
-        str(ROOT),
-        "-B",
-        str(build),
-        "-DALIQUOT_SANITIZE=ON",
-        "-DCMAKE_BUILD_TYPE=Debug",
-    ]
-    configure += [f"-DALIQUOT_NATIVE_OUTPUT={output}", f"-DPython3_EXECUTABLE={sys.executable}"]
-    for command in (
-        configure,
-        ["cmake", "--build", str(build), "--target", target, "--parallel", "2"],
-    ):
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert result.returncode == 0, result.stdout + result.stderr
+    folder = ROOT / "build" / "sanitize"
+    output = folder / "out"
+    options = ["-DALIQUOT_SANITIZE=ON", "-DCMAKE_BUILD_TYPE=Debug", f"-DALIQUOT_NATIVE_OUTPUT={output}"]
+    cmake_build(folder, target, options)
     return output / "softgpu"
 
 

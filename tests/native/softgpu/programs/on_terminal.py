@@ -23,8 +23,9 @@ def main() -> None:
     order = json.loads(sys.argv[1])
     child, terminal = pty.fork()
     if child == 0:
+        # Here and not in the parent, where the program could read the size before it is set.
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         os.execvp(order["command"][0], order["command"])
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     screen = pyte.Screen(COLUMNS, ROWS)
     stream = pyte.ByteStream(screen)
     deadline = time.monotonic() + order["seconds"]
