@@ -18,9 +18,11 @@ typedef struct {
     char uuid[48]; /* as the driver writes it, NUL-terminated */
     uint64_t memory; /* bytes that the share may use; 2^64-1 is no limit */
     uint64_t context_bytes; /* what each context charges; 0 where the card does not tell */
-    uint32_t compute; /* thousandths of the device; not held yet */
+    uint32_t compute; /* thousandths of the device's time */
     uint32_t flags; /* bit 0: the whole device */
-    uint64_t reserved[7];
+    uint32_t policy; /* of compute: 0 fair, 1 cap, 2 priority; others are read as cap */
+    uint32_t rank; /* shares of a higher rank have their turn first */
+    uint64_t reserved[6];
 } aliquot_limits_device;
 
 _Static_assert(sizeof(aliquot_limits_device) == 128, "limits_device");
@@ -29,7 +31,9 @@ _Static_assert(offsetof(aliquot_limits_device, memory) == 48, "limits_device.mem
 _Static_assert(offsetof(aliquot_limits_device, context_bytes) == 56, "limits_device.context_bytes");
 _Static_assert(offsetof(aliquot_limits_device, compute) == 64, "limits_device.compute");
 _Static_assert(offsetof(aliquot_limits_device, flags) == 68, "limits_device.flags");
-_Static_assert(offsetof(aliquot_limits_device, reserved) == 72, "limits_device.reserved");
+_Static_assert(offsetof(aliquot_limits_device, policy) == 72, "limits_device.policy");
+_Static_assert(offsetof(aliquot_limits_device, rank) == 76, "limits_device.rank");
+_Static_assert(offsetof(aliquot_limits_device, reserved) == 80, "limits_device.reserved");
 
 typedef struct {
     char magic[8];
@@ -39,7 +43,7 @@ typedef struct {
     uint32_t sequence; /* odd while being changed */
     char lease[32]; /* NUL-terminated */
     uint32_t device_count; /* at most devices_max */
-    uint32_t flags;
+    uint32_t flags; /* bit 0: paused, launches wait */
     aliquot_limits_device devices[16]; /* in the order that the tenant sees them */
 } aliquot_limits;
 
@@ -58,20 +62,24 @@ typedef struct {
     uint64_t peak; /* most bytes ever in use by all slots together */
     uint64_t denied; /* allocations refused at the limit */
     uint64_t retired; /* byte-seconds of slots that are gone */
-    uint64_t reserved[5];
+    uint64_t compute; /* nanoseconds of the device's time charged, to all processes that ever were */
+    uint64_t ready; /* when a share at its cap may launch again, on the device's clock */
+    uint64_t reserved[3];
 } aliquot_ledger_device;
 
 _Static_assert(sizeof(aliquot_ledger_device) == 64, "ledger_device");
 _Static_assert(offsetof(aliquot_ledger_device, peak) == 0, "ledger_device.peak");
 _Static_assert(offsetof(aliquot_ledger_device, denied) == 8, "ledger_device.denied");
 _Static_assert(offsetof(aliquot_ledger_device, retired) == 16, "ledger_device.retired");
-_Static_assert(offsetof(aliquot_ledger_device, reserved) == 24, "ledger_device.reserved");
+_Static_assert(offsetof(aliquot_ledger_device, compute) == 24, "ledger_device.compute");
+_Static_assert(offsetof(aliquot_ledger_device, ready) == 32, "ledger_device.ready");
+_Static_assert(offsetof(aliquot_ledger_device, reserved) == 40, "ledger_device.reserved");
 
 typedef struct {
     uint64_t pid; /* in its own pid namespace; 0 is a free slot */
     uint64_t start_time; /* clock ticks after boot */
     uint64_t pid_namespace; /* inode; 0 unknown */
-    uint64_t reserved;
+    uint64_t compute; /* nanoseconds of GPU time charged to it, on all devices */
     uint64_t used[16]; /* bytes, by device of the share */
     uint64_t byte_seconds[16]; /* integral of `used` up to `changed` */
     uint64_t changed[16]; /* CLOCK_MONOTONIC nanoseconds of the last change */
@@ -82,7 +90,7 @@ _Static_assert(sizeof(aliquot_slot) == 448, "slot");
 _Static_assert(offsetof(aliquot_slot, pid) == 0, "slot.pid");
 _Static_assert(offsetof(aliquot_slot, start_time) == 8, "slot.start_time");
 _Static_assert(offsetof(aliquot_slot, pid_namespace) == 16, "slot.pid_namespace");
-_Static_assert(offsetof(aliquot_slot, reserved) == 24, "slot.reserved");
+_Static_assert(offsetof(aliquot_slot, compute) == 24, "slot.compute");
 _Static_assert(offsetof(aliquot_slot, used) == 32, "slot.used");
 _Static_assert(offsetof(aliquot_slot, byte_seconds) == 160, "slot.byte_seconds");
 _Static_assert(offsetof(aliquot_slot, changed) == 288, "slot.changed");

@@ -33,7 +33,9 @@ class LimitsDevice:
     CONTEXT_BYTES: Final = Field(56, "<Q", 1, 8)
     COMPUTE: Final = Field(64, "<I", 1, 4)
     FLAGS: Final = Field(68, "<I", 1, 4)
-    RESERVED: Final = Field(72, "<Q", 7, 8)
+    POLICY: Final = Field(72, "<I", 1, 4)
+    RANK: Final = Field(76, "<I", 1, 4)
+    RESERVED: Final = Field(80, "<Q", 6, 8)
 
 
 class Limits:
@@ -54,7 +56,9 @@ class LedgerDevice:
     PEAK: Final = Field(0, "<Q", 1, 8)
     DENIED: Final = Field(8, "<Q", 1, 8)
     RETIRED: Final = Field(16, "<d", 1, 8)
-    RESERVED: Final = Field(24, "<Q", 5, 8)
+    COMPUTE: Final = Field(24, "<Q", 1, 8)
+    READY: Final = Field(32, "<Q", 1, 8)
+    RESERVED: Final = Field(40, "<Q", 3, 8)
 
 
 class Slot:
@@ -62,7 +66,7 @@ class Slot:
     PID: Final = Field(0, "<Q", 1, 8)
     START_TIME: Final = Field(8, "<Q", 1, 8)
     PID_NAMESPACE: Final = Field(16, "<Q", 1, 8)
-    RESERVED: Final = Field(24, "<Q", 1, 8)
+    COMPUTE: Final = Field(24, "<Q", 1, 8)
     USED: Final = Field(32, "<Q", 16, 8)
     BYTE_SECONDS: Final = Field(160, "<d", 16, 8)
     CHANGED: Final = Field(288, "<Q", 16, 8)

@@ -22,6 +22,8 @@ _BYTES_MAX = 1 << 50
 _BYTE_SECONDS_MAX = 1e24
 _DENIED_MAX = 1 << 53
 """A refusal takes a microsecond: 285 years of them, and still exact in every JSON reader."""
+_COMPUTE_NS_MAX = 1 << 62
+"""146 years of a device's time."""
 _COUNT_MAX = (1 << 63) - 1
 _PID_MAX = (1 << 31) - 1
 _FLOCK = struct.Struct("hhqqi4x")
@@ -142,6 +144,7 @@ def _slot(file: bytes, base: int, devices: int, *, alive: bool) -> LedgerSlot:
         pid_namespace=min(_field(file, base, abi.Slot.PID_NAMESPACE), _COUNT_MAX),
         alive=alive,
         used=tuple(_bytes(file, base, abi.Slot.USED, device) for device in range(devices)),
+        compute_ns=_compute(file, base, abi.Slot.COMPUTE),
     )
 
 
@@ -169,6 +172,7 @@ def _device(
         if byte_seconds is None or byte_seconds > _BYTE_SECONDS_MAX
         else float(byte_seconds),
         denied=denied if denied <= _DENIED_MAX else None,
+        compute_ns=_compute(file, base, abi.LedgerDevice.COMPUTE),
     )
 
 
@@ -225,6 +229,11 @@ def _field(file: bytes, base: int, field: abi.Field, index: int = 0) -> int:
 def _bytes(file: bytes, base: int, field: abi.Field, index: int) -> Bytes | None:
     value = _field(file, base, field, index)
     return Bytes(value) if value <= _BYTES_MAX else None
+
+
+def _compute(file: bytes, base: int, field: abi.Field) -> int | None:
+    value = _field(file, base, field)
+    return value if value <= _COMPUTE_NS_MAX else None
 
 
 def _seconds(file: bytes, base: int, field: abi.Field, index: int) -> float | None:

@@ -14,19 +14,22 @@ from pathlib import Path
 
 from aliquot.enforcement import abi
 from aliquot.enforcement.files import put, unwritable, write_whole
-from aliquot.model import AliquotError, Gpu, GpuUuid, Lease, Reason, Share
+from aliquot.model import AliquotError, Gpu, GpuUuid, Lease, Policy, Reason, Share
 
 _NO_LIMIT = (1 << 64) - 1
 _WHOLE = 1
+_PAUSED = 1
+_POLICIES = {Policy.FAIR: 0, Policy.CAP: 1, Policy.PRIORITY: 2}
 
 
-def write_limits(path: Path, *, lease: Lease, gpus: Mapping[GpuUuid, Gpu]) -> None:
-    """Make ``path`` (0444), or bring an existing one to ``lease``'s present shares.
+def write_limits(path: Path, *, lease: Lease, gpus: Mapping[GpuUuid, Gpu], paused: bool = False) -> None:
+    """Make ``path`` (0444), or bring an existing one to ``lease``'s present shares and policy.
 
-    ``gpus`` gives each device's context cost; a card that does not tell charges nothing.
+    ``gpus`` gives each device's context cost; a card that does not tell charges nothing. While
+    ``paused``, launches of the share's processes wait; what runs already ends.
     Raises AliquotError: FILES_UNWRITABLE, or FAILED where ``path`` belongs to another lease.
     """
-    wanted = _limits(lease, gpus)
+    wanted = _limits(lease, gpus, paused=paused)
     try:
         if path.exists():
             _change(path, wanted)
@@ -36,7 +39,7 @@ def write_limits(path: Path, *, lease: Lease, gpus: Mapping[GpuUuid, Gpu]) -> No
         raise unwritable(path, error) from error
 
 
-def _limits(lease: Lease, gpus: Mapping[GpuUuid, Gpu]) -> bytes:
+def _limits(lease: Lease, gpus: Mapping[GpuUuid, Gpu], *, paused: bool) -> bytes:
     if not 0 < len(lease.shares) <= abi.DEVICES_MAX:
         raise AliquotError(
             Reason.FAILED,
@@ -49,8 +52,12 @@ def _limits(lease: Lease, gpus: Mapping[GpuUuid, Gpu]) -> bytes:
     put(file, 0, abi.Limits.MINIMUM_READER, abi.MINIMUM_READER)
     put(file, 0, abi.Limits.LEASE, lease.id.encode())
     put(file, 0, abi.Limits.DEVICE_COUNT, len(lease.shares))
+    put(file, 0, abi.Limits.FLAGS, _PAUSED if paused else 0)
     for index, share in enumerate(lease.shares):
-        _put_device(file, abi.Limits.DEVICES.offset + index * abi.LimitsDevice.RECORD_SIZE, share, gpus)
+        base = abi.Limits.DEVICES.offset + index * abi.LimitsDevice.RECORD_SIZE
+        _put_device(file, base, share, gpus)
+        put(file, base, abi.LimitsDevice.POLICY, _POLICIES[lease.policy])
+        put(file, base, abi.LimitsDevice.RANK, 1 if lease.policy is Policy.PRIORITY else 0)
     return bytes(file)
 
 
@@ -103,19 +110,27 @@ def _check_same_lease(path: Path, found: bytes, wanted: bytes) -> None:
 
 
 def _replace(file: mmap.mmap, wanted: bytes) -> None:
-    """The devices' values. A sequence that a killed writer left odd is taken over from there."""
+    """The values. A sequence that a killed writer left odd is taken over from there."""
     at = abi.Limits.SEQUENCE.offset
     (sequence,) = struct.unpack_from("<I", file, at)
     busy = (sequence | 1) & 0xFFFFFFFF
     struct.pack_into("<I", file, at, busy)
+    _copy(file, wanted, abi.Limits.FLAGS.offset, abi.Limits.FLAGS)
+    device = abi.LimitsDevice
     for index in range(abi.DEVICES_MAX):
-        base = abi.Limits.DEVICES.offset + index * abi.LimitsDevice.RECORD_SIZE
-        for field in (abi.LimitsDevice.MEMORY, abi.LimitsDevice.CONTEXT_BYTES):
-            struct.pack_into(
-                "<Q", file, base + field.offset, *struct.unpack_from("<Q", wanted, base + field.offset)
-            )
-        for field in (abi.LimitsDevice.COMPUTE, abi.LimitsDevice.FLAGS):
-            struct.pack_into(
-                "<I", file, base + field.offset, *struct.unpack_from("<I", wanted, base + field.offset)
-            )
+        base = abi.Limits.DEVICES.offset + index * device.RECORD_SIZE
+        for field in (
+            device.MEMORY,
+            device.CONTEXT_BYTES,
+            device.COMPUTE,
+            device.FLAGS,
+            device.POLICY,
+            device.RANK,
+        ):
+            _copy(file, wanted, base + field.offset, field)
     struct.pack_into("<I", file, at, (busy + 1) & 0xFFFFFFFF)
+
+
+def _copy(file: mmap.mmap, wanted: bytes, at: int, field: abi.Field) -> None:
+    """One value at once: a reader never sees half of it."""
+    struct.pack_into(field.code, file, at, *struct.unpack_from(field.code, wanted, at))

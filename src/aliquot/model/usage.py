@@ -17,6 +17,8 @@ class LedgerSlot:
     alive: bool
     used: tuple[Bytes | None, ...]
     """By device of the share."""
+    compute_ns: int | None = None
+    """GPU time charged to it, on all devices of the share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,8 @@ class LedgerDevice:
     byte_seconds: float | None
     denied: int | None
     """Allocations refused at the limit."""
+    compute_ns: int | None = None
+    """Time of this device charged to the share, its processes that are gone included."""
 
 
 @dataclass(frozen=True, slots=True)

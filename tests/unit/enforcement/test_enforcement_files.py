@@ -33,6 +33,7 @@ from aliquot.model import (
     Isolation,
     LeaseId,
     LedgerDevice,
+    Policy,
     Reason,
     Share,
     Thousandths,
@@ -130,6 +131,33 @@ def test_a_change_keeps_the_inode_the_mode_and_an_even_sequence(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
+    ("policy", "paused", "written"),
+    [
+        (Policy.FAIR, False, (0, 0, 0)),
+        (Policy.CAP, True, (1, 1, 0)),
+        (Policy.PRIORITY, False, (0, 2, 1)),
+    ],
+)
+def test_policy_rank_and_pause_are_written_and_changed_in_place(
+    tmp_path: Path, policy: Policy, paused: bool, written: tuple[int, int, int]
+) -> None:
+    fresh, changed = tmp_path / "fresh", tmp_path / "changed"
+    write_limits(fresh, lease=replace(LEASE, policy=policy), gpus={}, paused=paused)
+    for before in (Policy.FAIR, Policy.PRIORITY):
+        changed.unlink(missing_ok=True)
+        write_limits(changed, lease=replace(LEASE, policy=before), gpus={}, paused=not paused)
+        write_limits(changed, lease=replace(LEASE, policy=policy), gpus={}, paused=paused)
+        for path in (fresh, changed):
+            file = path.read_bytes()
+            base = abi.Limits.DEVICES.offset + abi.LimitsDevice.RECORD_SIZE  # the second device
+            assert written == (
+                struct.unpack_from("<I", file, abi.Limits.FLAGS.offset)[0],
+                struct.unpack_from("<I", file, base + abi.LimitsDevice.POLICY.offset)[0],
+                struct.unpack_from("<I", file, base + abi.LimitsDevice.RANK.offset)[0],
+            )
+
+
+@pytest.mark.parametrize(
     "other",
     [
         replace(LEASE, id=LeaseId("zzzzz")),
@@ -188,6 +216,23 @@ def test_a_ledger_that_exists_stays(tmp_path: Path) -> None:
     inode = path.stat().st_ino
     create_ledger(path, devices=2)
     assert path.stat().st_ino == inode
+
+
+def test_compute_charged_is_read_and_nonsense_is_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    create_ledger(path, devices=2)
+    slot, device = abi.Ledger.SLOTS.offset, abi.Ledger.DEVICES.offset + abi.LedgerDevice.RECORD_SIZE
+    for value, told in ((5_000_000_000, 5_000_000_000), ((1 << 64) - 1, None)):
+        with path.open("r+b") as file:
+            for at in (slot + abi.Slot.COMPUTE.offset, device + abi.LedgerDevice.COMPUTE.offset):
+                file.seek(at)
+                file.write(struct.pack("<Q", value))
+            file.seek(slot + abi.Slot.PID.offset)
+            file.write(struct.pack("<Q", 77))
+        ledger = read_ledger(path)
+        assert ledger is not None
+        assert ledger.slots[0].compute_ns == told
+        assert [device.compute_ns for device in ledger.devices] == [0, told]
 
 
 def test_a_missing_ledger_is_none(tmp_path: Path) -> None:
@@ -334,13 +379,17 @@ def test_a_figure_that_cannot_be_is_unknown_and_spoils_no_other(tmp_path: Path) 
     _device_says(path, abi.LedgerDevice.PEAK, 700)
     ledger = read_ledger(path)
     assert ledger is not None
-    assert ledger.devices == (LedgerDevice(used=Bytes(0), peak=Bytes(700), byte_seconds=0.0, denied=None),)
+    assert ledger.devices == (
+        LedgerDevice(used=Bytes(0), peak=Bytes(700), byte_seconds=0.0, denied=None, compute_ns=0),
+    )
     _device_says(path, abi.LedgerDevice.DENIED, 1 << 53)
     _device_says(path, abi.LedgerDevice.PEAK, (1 << 50) + 1)
     _device_says(path, abi.LedgerDevice.RETIRED, float("nan"))
     ledger = read_ledger(path)
     assert ledger is not None
-    assert ledger.devices == (LedgerDevice(used=Bytes(0), peak=None, byte_seconds=None, denied=1 << 53),)
+    assert ledger.devices == (
+        LedgerDevice(used=Bytes(0), peak=None, byte_seconds=None, denied=1 << 53, compute_ns=0),
+    )
 
 
 @pytest.mark.parametrize("integral", [float("inf"), float("-inf"), float("nan"), -1.0, 1e25])
