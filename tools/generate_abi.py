@@ -24,7 +24,16 @@ PLAIN = {
     "f64": (8, "uint64_t", "d"),
     "bytes": (1, "char", "s"),
 }
-CONSTANTS = ("version", "minimum_reader", "devices_max", "slots_max", "uuid_bytes", "lease_bytes")
+CONSTANTS = (
+    "version",
+    "minimum_reader",
+    "devices_max",
+    "slots_max",
+    "uuid_bytes",
+    "lease_bytes",
+    "enforces_memory",
+    "enforces_compute",
+)
 FIELD_CLASS = '''
 
 @dataclass(frozen=True, slots=True)

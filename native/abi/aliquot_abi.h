@@ -11,6 +11,8 @@
 #define ALIQUOT_SLOTS_MAX 256
 #define ALIQUOT_UUID_BYTES 48
 #define ALIQUOT_LEASE_BYTES 32
+#define ALIQUOT_ENFORCES_MEMORY 1
+#define ALIQUOT_ENFORCES_COMPUTE 2
 #define ALIQUOT_LIMITS_MAGIC "ALQLIMIT"
 #define ALIQUOT_LEDGER_MAGIC "ALQLEDGR"
 
@@ -83,7 +85,11 @@ typedef struct {
     uint64_t used[16]; /* bytes, by device of the share */
     uint64_t byte_seconds[16]; /* integral of `used` up to `changed` */
     uint64_t changed[16]; /* CLOCK_MONOTONIC nanoseconds of the last change */
-    uint64_t pad[4]; /* to whole cache lines */
+    uint64_t governor_build; /* first 8 bytes of the build id of the governor it runs, big-endian; 0 none said */
+    uint32_t governor_version; /* major << 16 | minor << 8 | patch */
+    uint32_t enforces; /* enforces_memory, enforces_compute */
+    uint64_t limits_seen; /* `sequence` of the limits that it last went by */
+    uint64_t pad; /* to whole cache lines */
 } aliquot_slot;
 
 _Static_assert(sizeof(aliquot_slot) == 448, "slot");
@@ -94,7 +100,11 @@ _Static_assert(offsetof(aliquot_slot, compute) == 24, "slot.compute");
 _Static_assert(offsetof(aliquot_slot, used) == 32, "slot.used");
 _Static_assert(offsetof(aliquot_slot, byte_seconds) == 160, "slot.byte_seconds");
 _Static_assert(offsetof(aliquot_slot, changed) == 288, "slot.changed");
-_Static_assert(offsetof(aliquot_slot, pad) == 416, "slot.pad");
+_Static_assert(offsetof(aliquot_slot, governor_build) == 416, "slot.governor_build");
+_Static_assert(offsetof(aliquot_slot, governor_version) == 424, "slot.governor_version");
+_Static_assert(offsetof(aliquot_slot, enforces) == 428, "slot.enforces");
+_Static_assert(offsetof(aliquot_slot, limits_seen) == 432, "slot.limits_seen");
+_Static_assert(offsetof(aliquot_slot, pad) == 440, "slot.pad");
 
 typedef struct {
     char magic[8];

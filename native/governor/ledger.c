@@ -109,12 +109,14 @@ enum charge ledger_charge(unsigned device, uint64_t bytes)
         return CHARGED;
     uint64_t previous = 0;
     for (int attempt = 0, steady = 0; attempt < ATTEMPTS && steady < STEADY; attempt++) {
+        uint32_t generation = share_generation(); /* before the value: never newer than what was gone by */
         uint64_t limit = share_memory_limit(device), total = 0;
+        pthread_mutex_lock(&turn);
+        slots_saw_limits(generation);
+        enum charge answer = bytes > limit ? OVER_LIMIT : try_charge(device, bytes, limit, &total);
+        pthread_mutex_unlock(&turn);
         if (bytes > limit)
             break;
-        pthread_mutex_lock(&turn);
-        enum charge answer = try_charge(device, bytes, limit, &total);
-        pthread_mutex_unlock(&turn);
         if (answer != OVER_LIMIT)
             return answer;
         steady = total != 0 && total == previous ? steady + 1 : 0;

@@ -214,6 +214,11 @@ uint64_t share_context_bytes(unsigned device)
     return __atomic_load_n(&limits->devices[device].context_bytes, __ATOMIC_RELAXED);
 }
 
+uint32_t share_generation(void)
+{
+    return __atomic_load_n(&limits->sequence, __ATOMIC_ACQUIRE) & ~1u; /* odd: the change is not made yet */
+}
+
 /* ---- identities ---- */
 
 static bool parse_uuid(const char *text, unsigned char bytes[16])

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "attest.h"
 #include "locks.h"
 #include "refusal.h"
 #include "share.h"
@@ -15,6 +16,7 @@
  * pages that a child finds empty, also one made without fork()'s handlers. */
 struct own {
     unsigned claimed; /* the slot, plus one; 0 none */
+    uint32_t limits_seen;
     uint64_t held[ALIQUOT_DEVICES_MAX];
 };
 
@@ -87,6 +89,7 @@ static void retire(unsigned index)
         store(&slot->byte_seconds[device], 0);
         add_double(&share.ledger->devices[device].retired, integral);
     }
+    attest_clear(slot);
     store(&slot->pid, 0);
 }
 
@@ -166,6 +169,8 @@ static void move_in(unsigned index)
     store(&slot->pid_namespace, slots_pid_namespace());
     for (unsigned device = 0; device < share.devices; device++)
         store(&slot->used[device], own->held[device]);
+    own->limits_seen = share_generation();
+    attest(slot, own->limits_seen);
     raise_high_water(index + 1);
     own->claimed = index + 1;
     store(&slot->pid, (uint64_t)getpid());
@@ -196,6 +201,14 @@ bool slots_claim(void)
 bool slots_claimed(void)
 {
     return own->claimed != 0;
+}
+
+void slots_saw_limits(uint32_t generation)
+{
+    if (own->limits_seen == generation || own->claimed == 0)
+        return;
+    own->limits_seen = generation;
+    store(&share.ledger->slots[own->claimed - 1].limits_seen, generation);
 }
 
 /* The child takes a slot of its own when it first needs one. */

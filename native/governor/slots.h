@@ -13,6 +13,9 @@ bool slots_open(bool writable);
 bool slots_claim(void);
 bool slots_claimed(void);
 
+/* Say in the own slot which limits this process goes by; the slot is claimed. */
+void slots_saw_limits(uint32_t generation);
+
 /* In a forked child: the slot and its lock are the parent's. */
 void slots_forget(void);
 

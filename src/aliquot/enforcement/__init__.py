@@ -9,6 +9,7 @@ meet only in the two files, whose one layout is `native/abi/layout.toml`. Memory
 is written into `limits` and not held yet.
 """
 
+from aliquot.enforcement.attestation import build_of
 from aliquot.enforcement.governor import governor_folder
 from aliquot.enforcement.isolation import achievable_isolation
 from aliquot.enforcement.ledger import create_ledger, live_slots, read_ledger
@@ -16,6 +17,7 @@ from aliquot.enforcement.limits import write_limits
 
 __all__ = [
     "achievable_isolation",
+    "build_of",
     "create_ledger",
     "governor_folder",
     "live_slots",

@@ -12,6 +12,8 @@ DEVICES_MAX: Final = 16
 SLOTS_MAX: Final = 256
 UUID_BYTES: Final = 48
 LEASE_BYTES: Final = 32
+ENFORCES_MEMORY: Final = 1
+ENFORCES_COMPUTE: Final = 2
 LIMITS_MAGIC: Final = b"ALQLIMIT"
 LEDGER_MAGIC: Final = b"ALQLEDGR"
 
@@ -70,7 +72,11 @@ class Slot:
     USED: Final = Field(32, "<Q", 16, 8)
     BYTE_SECONDS: Final = Field(160, "<d", 16, 8)
     CHANGED: Final = Field(288, "<Q", 16, 8)
-    PAD: Final = Field(416, "<Q", 4, 8)
+    GOVERNOR_BUILD: Final = Field(416, "<Q", 1, 8)
+    GOVERNOR_VERSION: Final = Field(424, "<I", 1, 4)
+    ENFORCES: Final = Field(428, "<I", 1, 4)
+    LIMITS_SEEN: Final = Field(432, "<Q", 1, 8)
+    PAD: Final = Field(440, "<Q", 1, 8)
 
 
 class Ledger:

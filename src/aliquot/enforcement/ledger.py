@@ -15,7 +15,7 @@ from pathlib import Path
 
 from aliquot.enforcement import abi
 from aliquot.enforcement.files import put, unwritable, write_whole
-from aliquot.model import Bytes, Ledger, LedgerDevice, LedgerSlot
+from aliquot.model import Attestation, Bytes, Ledger, LedgerDevice, LedgerSlot
 
 _BYTES_MAX = 1 << 50
 """1 PiB: more than any card has; larger numbers are nonsense."""
@@ -145,6 +145,22 @@ def _slot(file: bytes, base: int, devices: int, *, alive: bool) -> LedgerSlot:
         alive=alive,
         used=tuple(_bytes(file, base, abi.Slot.USED, device) for device in range(devices)),
         compute_ns=_compute(file, base, abi.Slot.COMPUTE),
+        attestation=_attestation(file, base),
+    )
+
+
+def _attestation(file: bytes, base: int) -> Attestation | None:
+    build = _field(file, base, abi.Slot.GOVERNOR_BUILD)
+    if build == 0:
+        return None
+    version = _field(file, base, abi.Slot.GOVERNOR_VERSION)
+    enforces = _field(file, base, abi.Slot.ENFORCES)
+    return Attestation(
+        build=f"{build:016x}",
+        version=f"{version >> 16}.{version >> 8 & 255}.{version & 255}",
+        memory=bool(enforces & abi.ENFORCES_MEMORY),
+        compute=bool(enforces & abi.ENFORCES_COMPUTE),
+        limits_seen=min(_field(file, base, abi.Slot.LIMITS_SEEN), _COUNT_MAX),
     )
 
 

@@ -33,6 +33,7 @@ from aliquot.lease.lifecycle import (
     Ended,
     Event,
     ExpirySet,
+    Flagged,
     Held,
     HolderSet,
     IllegalStepError,
@@ -197,6 +198,14 @@ class Book:
     def set_boot(self, lease: LeaseId, boot_id: str, *, at: int) -> Lease:
         """Its files were made anew in the boot ``boot_id``."""
         return self._apply(lease, _always(BootSet(at, boot_id)), on_disk=True)
+
+    def flag(self, lease: LeaseId, what: str, detail: str, *, at: int) -> bool:
+        """Write into the story that something was seen which should not be, unless it stands there
+        already. Whether it is new. Raises as ``advance``."""
+        if any((event.what, event.detail) == (what, detail) for event in self.events(lease)):
+            return False
+        self._apply(lease, _always(Flagged(at, what, detail)), on_disk=False)
+        return True
 
     # ---- look ----
 

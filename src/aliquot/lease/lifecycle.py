@@ -73,7 +73,17 @@ class BootSet:
     """Of the boot in which the lease's files were made anew."""
 
 
-Event = Held | ReleaseBegun | Ended | HolderSet | ExpirySet | BootSet
+@dataclass(frozen=True, slots=True)
+class Flagged:
+    """Something was seen that should not be; the lease goes on as it was."""
+
+    at: int
+    what: str
+    """One word for the story, such as ``ungoverned``."""
+    detail: str
+
+
+Event = Held | ReleaseBegun | Ended | HolderSet | ExpirySet | BootSet | Flagged
 
 
 class IllegalStepError(AliquotError):
@@ -100,6 +110,7 @@ _FORBIDDEN: dict[type, str] = {
     HolderSet: "its holder can no longer change",
     ExpirySet: "its time limit can no longer change",
     BootSet: "its files are not made again",
+    Flagged: "nothing more is said of it",
 }
 
 _OPEN = (LeaseState.PREPARING, LeaseState.HELD)
@@ -127,6 +138,8 @@ def step(lease: Lease, event: Event) -> tuple[Lease, tuple[Command, ...]]:
             return replace(lease, expires_at=expires_at), ()
         case BootSet(_, boot_id) if lease.state in _OPEN:
             return replace(lease, boot_id=boot_id), ()
+        case Flagged() if lease.state.live:
+            return lease, ()
         case _:
             raise IllegalStepError(lease, event)
 
@@ -146,6 +159,8 @@ def line_of(event: Event) -> tuple[str, str | None]:
             return "expiry", "none" if expires_at is None else format_moment(expires_at)
         case BootSet(_, boot_id):
             return "boot", boot_id
+        case Flagged(_, what, detail):
+            return what, detail
 
 
 def describe_holder(holder: Holder) -> str:

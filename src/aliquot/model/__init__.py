@@ -38,7 +38,7 @@ from aliquot.model.quantities import (
 )
 from aliquot.model.reasons import Reason
 from aliquot.model.shares import Share
-from aliquot.model.usage import Ledger, LedgerDevice, LedgerSlot, Usage
+from aliquot.model.usage import Attestation, Ledger, LedgerDevice, LedgerSlot, Usage
 
 __all__ = [
     "GIB",
@@ -48,6 +48,7 @@ __all__ = [
     "Alternative",
     "Amount",
     "Ask",
+    "Attestation",
     "Bytes",
     "Considered",
     "ContainerHolder",

@@ -7,6 +7,21 @@ from aliquot.model.quantities import Bytes
 
 
 @dataclass(frozen=True, slots=True)
+class Attestation:
+    """What a process says of the governor that it runs."""
+
+    build: str
+    """First 8 bytes of the library's build id, in hex."""
+    version: str
+    """Of Aliquot, such as ``0.1.0``."""
+    memory: bool
+    compute: bool
+    """What that governor holds it to."""
+    limits_seen: int
+    """Sequence of the limits file that it last went by."""
+
+
+@dataclass(frozen=True, slots=True)
 class LedgerSlot:
     """One process of a share. The numbers are its own words: for display only, and None where
     they cannot be."""
@@ -19,6 +34,8 @@ class LedgerSlot:
     """By device of the share."""
     compute_ns: int | None = None
     """GPU time charged to it, on all devices of the share."""
+    attestation: Attestation | None = None
+    """None: it says nothing, as governors before 0.1 do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ Killed anywhere, the next command that opens the book finishes what was begun (`
 
 from aliquot.lease import LeaseEvent
 from aliquot.metering import Coverage, UsageRow
+from aliquot.node.attesting import Ungoverned
 from aliquot.node.checking import Check
 from aliquot.node.explaining import Explanation
 from aliquot.node.machine import Forms, Machine, UsageReport, open_machine
@@ -28,6 +29,7 @@ __all__ = [
     "LeaseEvent",
     "Machine",
     "Paths",
+    "Ungoverned",
     "UsageReport",
     "UsageRow",
     "achievable",

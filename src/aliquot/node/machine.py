@@ -31,6 +31,7 @@ from aliquot.model import (
     Usage,
     Vendor,
 )
+from aliquot.node.attesting import Ungoverned, watch_attestation
 from aliquot.node.cdi import edits_inside
 from aliquot.node.checking import Check, check_machine
 from aliquot.node.ending import end_by_hand
@@ -137,6 +138,16 @@ class Machine:
 
     def ledger(self, lease: Lease) -> Ledger | None:
         return read_ledger(ledger_file(self.paths, lease.id), devices=len(lease.shares))
+
+    def ungoverned(self, lease: Lease) -> tuple[Ungoverned, ...] | None:
+        """Processes that use the lease's GPUs without its governor, also written into its story.
+
+        None where it cannot be known.
+        """
+        if not lease.state.live:
+            return ()
+        gpus = by_uuid(self.look())
+        return watch_attestation(self.paths, self.book, lease, self.ledger(lease), gpus, at=time.time_ns())
 
     def story(self, lease: Lease) -> tuple[LeaseEvent, ...]:
         return self.book.events(lease.id)

@@ -55,11 +55,12 @@ def users_of(paths: Paths, lease: Lease) -> Users:
         elif slot.alive:
             elsewhere += 1
     pids.discard(os.getpid())
-    containers = _containers(lease)
+    containers = container_ids(lease)
     return Users(tuple(sorted(pids)), elsewhere, containers)
 
 
-def _containers(lease: Lease) -> tuple[str, ...]:
+def container_ids(lease: Lease) -> tuple[str, ...]:
+    """Of a container's lease, the containers that its engine knows; none where it does not answer."""
     if not isinstance(lease.holder, ContainerHolder):
         return ()
     states = containers_of(Client.of(lease.holder.engine, lease.holder.endpoint), [lease.id])

@@ -25,6 +25,7 @@ from aliquot.model import (
     Alternative,
     Amount,
     Ask,
+    Attestation,
     Bytes,
     Considered,
     ContainerHolder,
@@ -45,7 +46,7 @@ from aliquot.model import (
     Thousandths,
     Usage,
 )
-from aliquot.node import Check, Coverage, Explanation, LeaseEvent, UsageRow
+from aliquot.node import Check, Coverage, Explanation, LeaseEvent, Ungoverned, UsageRow
 
 _ASK = Ask((Alternative(Amount(part=Fraction(3, 5))),))
 
@@ -96,19 +97,45 @@ def test_a_lease_shows_peak_beside_asked_and_that_compute_is_not_held(
         mean_bytes=2.5 * GIB,
         denied=4,
     )
+    said = Attestation("0123456789abcdef", "0.1.0", memory=True, compute=False, limits_seen=0)
     ledger = Ledger(
         (LedgerDevice(Bytes(GIB), Bytes(3 * GIB), 1.0, 4),),
-        (LedgerSlot(55, 1, 1, True, (Bytes(GIB),)), LedgerSlot(66, 1, 1, False, (Bytes(GIB),))),
+        (
+            LedgerSlot(55, 1, 1, True, (Bytes(GIB),), attestation=said),
+            LedgerSlot(66, 1, 1, False, (Bytes(GIB),)),
+        ),
     )
     lines = story_lines(_story(row, ledger=ledger, usages=(usage,)), now=now)
     text = "\n".join(lines)
     numbers = next(line for line in lines if line.startswith("  gpu0"))
     assert numbers.split() == ["gpu0", "10GiB", "3GiB", "2.5GiB", "1GiB", "25%", "4"]
     assert f"25% {COMPUTE_NOT_HELD}" in text
-    assert "pid 55  1GiB" in text
+    assert "pid 55  1GiB  governor 0.1.0 (0123456789abcdef) holds memory" in text
     assert "pid 66" not in text
     assert "leased  by alice" in text
     assert "\x1b" not in text
+
+
+def test_who_went_round_the_governor_is_named(lease_list: list[LeaseRow], now: int) -> None:
+    row = lease_list[0]
+    escaped = Ungoverned(
+        77, row.lease.shares[0].gpu, Bytes(GIB), "python x.py", "is not in the share's ledger"
+    )
+    story = replace(_story(row), ungoverned=(escaped,))
+    text = "\n".join(story_lines(story, now=now))
+    assert "not governed\n  pid 77  1GiB  python x.py  is not in the share's ledger" in text
+    assert story_document(story)["ungoverned"] == [
+        {
+            "pid": 77,
+            "gpu": row.lease.shares[0].gpu,
+            "memoryBytes": GIB,
+            "command": "python x.py",
+            "why": "is not in the share's ledger",
+        }
+    ]
+    unknown = replace(story, ungoverned=None)
+    assert story_document(unknown)["ungoverned"] is None
+    assert any("unknown" in line for line in story_lines(unknown, now=now) if line.startswith("not governed"))
 
 
 def test_what_was_not_measured_is_a_dash_and_null(lease_list: list[LeaseRow], now: int) -> None:

@@ -19,6 +19,7 @@ from tests.native.governor.shares import ROOT, UUIDS, a_lease, some_gpus
 from aliquot.enforcement import (
     abi,
     achievable_isolation,
+    build_of,
     create_ledger,
     governor_folder,
     live_slots,
@@ -28,11 +29,13 @@ from aliquot.enforcement import (
 from aliquot.model import (
     GIB,
     AliquotError,
+    Attestation,
     Bytes,
     GpuUuid,
     Isolation,
     LeaseId,
     LedgerDevice,
+    LedgerSlot,
     Policy,
     Reason,
     Share,
@@ -251,6 +254,50 @@ def _slot(path: Path, index: int, *, pid: int, used: int, integral: float = 0.0,
             file.seek(base + field.offset)
             file.write(struct.pack(field.code, value))
     return base
+
+
+def test_a_slot_is_these_bytes(tmp_path: Path) -> None:
+    """As a governor writes it: what an older or newer Aliquot finds in a running tenant's slot."""
+    path = tmp_path / "ledger"
+    create_ledger(path, devices=2)
+    slot = bytes.fromhex((GOLDEN / "slot.hex").read_text())
+    assert len(slot) == abi.Slot.RECORD_SIZE
+    with path.open("r+b") as file:
+        file.seek(abi.Ledger.SLOTS.offset + abi.Slot.RECORD_SIZE)
+        file.write(slot)
+    ledger = read_ledger(path)
+    assert ledger is not None
+    assert ledger.slots == (
+        LedgerSlot(
+            pid=4711,
+            start_time=123456,
+            pid_namespace=4026531836,
+            alive=False,
+            used=(Bytes(5 * GIB), Bytes(7)),
+            compute_ns=99,
+            attestation=Attestation(
+                build="0123456789abcdef", version="1.2.3", memory=True, compute=True, limits_seen=6
+            ),
+        ),
+    )
+
+
+def test_a_slot_of_a_governor_that_attests_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    create_ledger(path, devices=1)
+    _slot(path, 0, pid=7, used=1)
+    ledger = read_ledger(path)
+    assert ledger is not None
+    assert [slot.attestation for slot in ledger.slots] == [None]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x7fELF\x02\x01", b"\x7fELF\x02\x01" + b"\xff" * 500, b"text" * 99]
+)
+def test_what_is_no_library_has_no_build(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "file").write_bytes(content)
+    assert build_of(tmp_path / "file") is None
+    assert build_of(tmp_path / "missing") is None
 
 
 def test_use_is_the_sum_of_live_slots_and_byte_seconds_run_on(tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ def _lease(machine: "Machine", lease: Lease) -> tuple[list[str], dict[str, objec
         row=row,
         usages=machine.usage_of(lease),
         ledger=machine.ledger(lease) if lease.state.live else None,
+        ungoverned=machine.ungoverned(lease),
         events=machine.story(lease),
     )
     return story_lines(story, now=time.time_ns()), story_document(story)

@@ -10,10 +10,10 @@ from aliquot.cli.output.kinds import UNKNOWN
 from aliquot.cli.output.streams import printable
 from aliquot.cli.output.tables import aligned
 from aliquot.cli.views.leases import LEASES, LeaseRow, compute_text, holder_text, isolation_text
-from aliquot.model import Ledger, Share, Usage, format_bytes, format_compute
+from aliquot.model import Attestation, Ledger, Share, Usage, format_bytes, format_compute
 
 if TYPE_CHECKING:
-    from aliquot.node import LeaseEvent
+    from aliquot.node import LeaseEvent, Ungoverned
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class LeaseStory:
     ledger: Ledger | None
     """As it stands now; ``None`` for a whole GPU and after the end."""
     events: "Sequence[LeaseEvent]"
+    ungoverned: "Sequence[Ungoverned] | None" = ()
+    """``None`` where it cannot be known."""
 
 
 def story_lines(story: LeaseStory, *, now: int) -> list[str]:
@@ -42,6 +44,7 @@ def story_lines(story: LeaseStory, *, now: int) -> list[str]:
     shares = [_share_row(story, position, share) for position, share in enumerate(lease.shares)]
     lines += _indented(aligned([header, *shares]))
     lines += _process_lines(story.ledger)
+    lines += _ungoverned_lines(story)
     lines.append("story")
     return lines + _indented(aligned([_event_row(event) for event in story.events]))
 
@@ -54,6 +57,9 @@ def story_document(story: LeaseStory) -> dict[str, object]:
         | {
             "usage": [usage_item(usage) for usage in story.usages],
             "ledger": None if ledger is None else _ledger_item(ledger),
+            "ungoverned": None
+            if story.ungoverned is None
+            else [_ungoverned_item(process) for process in story.ungoverned],
             "story": [
                 {"at": format_time(event.at), "what": event.what, "detail": event.detail}
                 for event in story.events
@@ -102,8 +108,43 @@ def _process_lines(ledger: Ledger | None) -> list[str]:
     alive = [slot for slot in ledger.slots if slot.alive] if ledger else []
     if not alive:
         return []
-    rows = [(f"pid {slot.pid}", ", ".join(format_bytes(used) for used in slot.used)) for slot in alive]
+    rows = [
+        (
+            f"pid {slot.pid}",
+            ", ".join(format_bytes(used) for used in slot.used),
+            attestation_text(slot.attestation),
+        )
+        for slot in alive
+    ]
     return ["processes", *_indented(aligned(rows))]
+
+
+def attestation_text(attestation: Attestation | None) -> str:
+    """What a process says of its governor, as a clause."""
+    if attestation is None:
+        return "says nothing of its governor"
+    held = [
+        name for name, holds in (("memory", attestation.memory), ("compute", attestation.compute)) if holds
+    ]
+    governor = f"governor {attestation.version} ({attestation.build})"
+    return f"{governor} holds {' and '.join(held) or 'nothing'}"
+
+
+def _ungoverned_lines(story: LeaseStory) -> list[str]:
+    if story.ungoverned is None:
+        return ["not governed: unknown, for the driver or the ledger cannot be read"]
+    if not story.ungoverned:
+        return []
+    rows = [
+        (
+            f"pid {process.pid}",
+            format_bytes(process.memory),
+            printable(process.command or UNKNOWN),
+            process.why,
+        )
+        for process in story.ungoverned
+    ]
+    return ["not governed", *_indented(aligned(rows))]
 
 
 def _ledger_item(ledger: Ledger) -> dict[str, object]:
@@ -112,7 +153,35 @@ def _ledger_item(ledger: Ledger) -> dict[str, object]:
             {"usedBytes": device.used, "peakBytes": device.peak, "deniedAllocations": device.denied}
             for device in ledger.devices
         ],
-        "processes": [{"pid": slot.pid, "usedBytes": list(slot.used)} for slot in ledger.slots if slot.alive],
+        "processes": [
+            {
+                "pid": slot.pid,
+                "usedBytes": list(slot.used),
+                "attestation": None if slot.attestation is None else _attestation_item(slot.attestation),
+            }
+            for slot in ledger.slots
+            if slot.alive
+        ],
+    }
+
+
+def _attestation_item(attestation: Attestation) -> dict[str, object]:
+    return {
+        "build": attestation.build,
+        "version": attestation.version,
+        "memoryHeld": attestation.memory,
+        "computeHeld": attestation.compute,
+        "limitsSeen": attestation.limits_seen,
+    }
+
+
+def _ungoverned_item(process: "Ungoverned") -> dict[str, object]:
+    return {
+        "pid": process.pid,
+        "gpu": process.gpu,
+        "memoryBytes": process.memory,
+        "command": process.command,
+        "why": process.why,
     }
 
 
