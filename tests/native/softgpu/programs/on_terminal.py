@@ -25,7 +25,7 @@ def main() -> None:
     if child == 0:
         # Here and not in the parent, where the program could read the size before it is set.
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-        for size in ("LINES", "COLUMNS"):  # pytest-xdist's workers carry 24 and 80, which curses would believe
+        for size in ("LINES", "COLUMNS"):  # pytest-xdist sets them, and curses believes them
             os.environ.pop(size, None)
         os.execvp(order["command"][0], order["command"])
     screen = pyte.Screen(COLUMNS, ROWS)
