@@ -90,8 +90,16 @@ static void sleep_until_real(uint64_t ns) {
 
 /* ---- waiting in virtual mode ---- */
 
-/* One try: 0 when the thread goes on, -EAGAIN when it has to sleep. */
-static int wait_once(sg_device *device, sg_thread_state state, uint64_t until) {
+typedef struct {
+    sg_thread_state state;
+    uint64_t until;
+    bool (*met)(void *); /* of a wait for a signal */
+    void *of;
+} awaited;
+
+/* One try: 0 when the thread goes on, -EAGAIN when it has to sleep. Who signals does what is waited for before
+ * that: either it is seen here, or this step comes first and the signal finds the thread waiting. */
+static int wait_once(sg_device *device, const awaited *what) {
     struct sg_clock *clock = device->clock;
     int error;
     for (;;) {
@@ -101,8 +109,8 @@ static int wait_once(sg_device *device, sg_thread_state state, uint64_t until) {
         if (thread == NULL)
             return -EUSERS;
         size_t place = (size_t)(thread - clock->model.threads);
-        thread->state = state;
-        thread->until = until;
+        thread->state = what->met != NULL && what->met(what->of) ? SG_THREAD_RUNS : what->state;
+        thread->until = what->until;
         sg_model_let_pass(&clock->model, &device->facts, clock->wake);
         bool goes_on = clock->model.threads[place].state == SG_THREAD_RUNS;
         if (sg_step_end(device))
@@ -133,7 +141,7 @@ static void release_hung(sg_device *device) {
         (void)sg_model_release(device);
 }
 
-static int wait_virtual(sg_device *device, sg_thread_state state, uint64_t until) {
+static int wait_virtual(sg_device *device, const awaited *what) {
     struct sg_clock *clock = sg_clock_of(device);
     sg_watch *watch = NULL;
     int error = -EAGAIN;
@@ -144,7 +152,7 @@ static int wait_virtual(sg_device *device, sg_thread_state state, uint64_t until
     while (error == -EAGAIN) {
         uint32_t seen = atomic_load(word);
         pthread_mutex_lock(&clock->lock);
-        error = wait_once(device, state, until);
+        error = wait_once(device, what);
         bool changed = false;
         if (error == -EAGAIN) {
             if (watch == NULL && (watch = calloc(1, sizeof *watch)) != NULL)
@@ -202,7 +210,7 @@ static int wait_scaled(sg_device *device, uint64_t sequence) {
 
 int sg_model_wait_until(sg_device *device, uint64_t ns) {
     if (device->facts.time == SG_TIME_VIRTUAL)
-        return wait_virtual(device, SG_THREAD_WAITS_TIME, ns);
+        return wait_virtual(device, &(awaited){SG_THREAD_WAITS_TIME, ns, NULL, NULL});
     sleep_until_real(ns);
     return 0;
 }
@@ -210,8 +218,38 @@ int sg_model_wait_until(sg_device *device, uint64_t ns) {
 int sg_model_wait(sg_device *device, const sg_moment *moment) {
     if (moment == NULL || atomic_load(&moment->ended))
         return 0;
-    return device->facts.time == SG_TIME_VIRTUAL ? wait_virtual(device, SG_THREAD_WAITS_END, moment->sequence)
-                                                 : wait_scaled(device, moment->sequence);
+    return device->facts.time == SG_TIME_VIRTUAL
+               ? wait_virtual(device, &(awaited){SG_THREAD_WAITS_END, moment->sequence, NULL, NULL})
+               : wait_scaled(device, moment->sequence);
+}
+
+int sg_model_wait_signal(sg_device *device, uint64_t key, bool (*met)(void *), void *of) {
+    return wait_virtual(device, &(awaited){SG_THREAD_WAITS_SIGNAL, key, met, of});
+}
+
+void sg_model_signal(sg_device *device, uint64_t key) {
+    struct sg_clock *clock = device->facts.time == SG_TIME_VIRTUAL ? sg_clock_of(device) : NULL;
+    int error;
+    if (clock == NULL)
+        return;
+    pthread_mutex_lock(&clock->lock);
+    do {
+        if (sg_step_begin(device, &error) == NULL)
+            break;
+        for (uint32_t i = 0; i < clock->model.thread_count; i++) {
+            sg_thread *thread = &clock->model.threads[i];
+            if (thread->state != SG_THREAD_WAITS_SIGNAL || thread->until != key)
+                continue;
+            thread->state = SG_THREAD_RUNS;
+            clock->wake[clock->model.members[thread->member].slot] = true;
+        }
+    } while (!sg_step_end(device));
+    pthread_mutex_unlock(&clock->lock);
+}
+
+void sg_model_not_yet(sg_device *device) {
+    if (device->facts.time == SG_TIME_VIRTUAL)
+        (void)sg_model_wait_until(device, sg_model_now(device) + QUERY_NS);
 }
 
 bool sg_model_ended(sg_device *device, const sg_moment *moment) {
@@ -219,7 +257,7 @@ bool sg_model_ended(sg_device *device, const sg_moment *moment) {
         return true;
     if (device->facts.time != SG_TIME_VIRTUAL)
         return false;
-    (void)wait_virtual(device, SG_THREAD_WAITS_TIME, sg_model_now(device) + QUERY_NS);
+    sg_model_not_yet(device);
     return sg_moment_ns(device, moment) != SG_FOREVER;
 }
 

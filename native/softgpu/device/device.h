@@ -29,6 +29,8 @@
 #define SG_MAXIMUM_DEVICES 64
 #define SG_MAXIMUM_PROCESSES 256
 #define SG_MAXIMUM_SHARES 1024
+#define SG_MAXIMUM_EVENTS 1024 /* of several processes */
+#define SG_EVENT_RECORDS 16    /* of each that can wait to be done */
 #define SG_NO_SLOT (-1)
 
 /* How long to wait for what others hold. Who only looks gives up soon and says what can be seen anyway;
@@ -102,8 +104,9 @@ typedef struct {
     uint32_t chunk_count; /* from the facts: the number in the shared file is not to be trusted */
     int slot; /* ours, or SG_NO_SLOT */
     pthread_mutex_t files, metadata;
-    pthread_mutex_t sharing; /* of `joined` */
+    pthread_mutex_t sharing; /* of the next two */
     uint16_t joined[SG_MAXIMUM_SHARES]; /* how often this process holds each share */
+    uint16_t joined_events[SG_MAXIMUM_EVENTS];
     pthread_mutex_t turn; /* the threads of this process, one after another */
     uint64_t turn_began_ns; /* under `turn`, as the two below */
     bool turn_is_ours; /* false: we run beside whoever holds the device */

@@ -15,9 +15,19 @@ bool sg_model_has_ended(const sg_model *model, const sg_member *member, uint64_t
     return operation == NULL || operation->ended != 0;
 }
 
+bool sg_model_shared_ended(const sg_model *model, const sg_shared_end *end) {
+    for (uint32_t i = 0; i < model->member_count && end->sequence != 0; i++) {
+        const sg_member *member = &model->members[i];
+        if (member->slot == end->slot && ((member->incarnation ^ end->incarnation) & SG_INCARNATION_MASK) == 0)
+            return sg_model_has_ended(model, member, end->sequence);
+    }
+    return true;
+}
+
 static bool is_ready(const sg_model *model, const sg_member *member, const sg_pending *operation) {
     return !operation->ended && sg_model_has_ended(model, member, operation->after[0]) &&
-           sg_model_has_ended(model, member, operation->after[1]);
+           sg_model_has_ended(model, member, operation->after[1]) &&
+           sg_model_shared_ended(model, &operation->beyond);
 }
 
 /* The sequence number of the first operation that this engine could begin with; 0 none. */
@@ -37,16 +47,28 @@ static void end_operation(sg_model *model, sg_member *member, sg_pending *operat
         member->head++;
 }
 
-/* In order: an operation follows only earlier ones, so one pass ends all that can end. */
-void sg_model_end_joins(sg_model *model) {
+/* Whether one that others may follow ended after one of theirs was looked at. */
+static bool end_joins_once(sg_model *model) {
+    bool follows_others = false, again = false;
     for (uint32_t m = 0; m < model->member_count; m++) {
         sg_member *member = &model->members[m];
         for (uint32_t i = member->head; i < member->count; i++) {
             sg_pending *operation = &model->pending[member->begin + i];
-            if (operation->engine == SG_ENGINE_NONE && is_ready(model, member, operation))
+            bool ends = operation->engine == SG_ENGINE_NONE && is_ready(model, member, operation);
+            if (ends)
                 end_operation(model, member, operation);
+            again = again || (ends && follows_others);
+            follows_others = follows_others || (!operation->ended && operation->beyond.sequence != 0);
         }
     }
+    return again;
+}
+
+/* In order: an operation follows only earlier ones of its process, so one pass ends all that can end, but for
+ * what follows another process. Nothing follows itself: what is followed was there before. */
+void sg_model_end_joins(sg_model *model) {
+    while (end_joins_once(model))
+        ;
 }
 
 /* ---- the compute engine ---- */

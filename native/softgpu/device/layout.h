@@ -11,7 +11,7 @@
 #include "device.h"
 
 #define SG_STATE_MAGIC UINT64_C(0x3145544154535153) /* "SQSTATE1" */
-#define SG_STATE_VERSION 4
+#define SG_STATE_VERSION 5
 #define SG_BUCKETS 16 /* of the recent past ... */
 #define SG_BUCKET_NS UINT64_C(100000000) /* ... 100 ms each */
 
@@ -51,6 +51,17 @@ typedef struct {
     _Atomic uint64_t holders[SG_MAXIMUM_PROCESSES / 64]; /* a bit for each slot */
 } sg_share;
 
+/* An event that more than one process may record and wait for: see shared_events.c. */
+typedef struct {
+    _Atomic uint32_t used;
+    _Atomic uint32_t changes; /* who waits for a record sleeps on this word */
+    _Atomic uint64_t secret;
+    _Atomic uint64_t creator; /* slot and incarnation, as in a record's word */
+    _Atomic uint64_t holders[SG_MAXIMUM_PROCESSES / 64];
+    _Atomic uint64_t records[SG_EVENT_RECORDS];   /* the last ones: which, whose, and whether it is done */
+    _Atomic uint64_t sequences[SG_EVENT_RECORDS]; /* of its operation in model time; 0: it has ended */
+} sg_shared_event;
+
 enum { SG_SHARE_OWNER = 0x1000 }; /* the owner word of a chunk of share 0 */
 
 /* Processes that can take part in the model of a device: model_layout.h. */
@@ -76,6 +87,7 @@ struct sg_state {
     sg_slot slots[SG_MAXIMUM_PROCESSES];
     _Atomic uint64_t host_bytes[SG_MAXIMUM_PROCESSES]; /* page-locked memory of each slot: budget.c */
     sg_share shares[SG_MAXIMUM_SHARES];
+    sg_shared_event events[SG_MAXIMUM_EVENTS];
     _Atomic uint16_t owners[]; /* per chunk: slot + 1, or SG_SHARE_OWNER + share; 0 free */
 };
 
@@ -110,6 +122,8 @@ void sg_find_dead(sg_device *device, sg_dead *dead);
 bool sg_shares_find_dead(sg_device *device, sg_dead *dead);
 /* Under the metadata lock: dead holders hold no more. */
 void sg_shares_drop_holders(sg_device *device, const sg_dead *dead);
+/* The same for events, and frees those that nobody holds. */
+void sg_shared_events_repair(sg_device *device, const sg_dead *dead);
 /* Does the owner word name somebody alive? And whose memory is it: a slot, or -1 (in the mail). */
 bool sg_owner_lives(uint16_t owner, const sg_dead *dead);
 int sg_owner_slot(sg_device *device, uint16_t owner, const sg_dead *dead);

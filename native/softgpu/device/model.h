@@ -26,11 +26,19 @@ typedef enum {
 /* The end of an operation of this process. Counted references; NULL is the beginning of time. */
 typedef struct sg_moment sg_moment;
 
+/* The end of an operation of any process, as one tells another of it. `sequence` 0: it has ended. */
+typedef struct {
+    uint32_t slot, incarnation; /* the latter's SG_INCARNATION_BITS lowest bits */
+    uint64_t sequence;
+} sg_shared_end;
+enum { SG_INCARNATION_BITS = 15, SG_INCARNATION_MASK = (1 << SG_INCARNATION_BITS) - 1 };
+
 typedef struct {
     sg_engine engine;
     uint64_t duration_ns;      /* SG_FOREVER: until it is released, see sg_model_release */
     uint64_t bytes;            /* moved through the device's memory, or over the link to the host */
     const sg_moment *after[2]; /* of the same device; either may be NULL */
+    sg_shared_end beyond;      /* and of another process */
 } sg_task;
 
 static inline bool sg_model_used(const sg_device *device) {
@@ -49,8 +57,19 @@ int sg_model_wait(sg_device *device, const sg_moment *moment);
 /* Has it ended? In virtual mode a "no" takes one microsecond of the clock, so that a loop which only asks
  * comes to its end. */
 bool sg_model_ended(sg_device *device, const sg_moment *moment);
+/* The same two for an operation of any process. */
+int sg_model_wait_shared(sg_device *device, const sg_shared_end *end);
+bool sg_model_ended_shared(sg_device *device, const sg_shared_end *end);
+/* In virtual mode: the answer to a query was "not yet". */
+void sg_model_not_yet(sg_device *device);
+/* Virtual mode: the calling thread waits until `met`, which is asked at every signal of `key` and now and then. */
+int sg_model_wait_signal(sg_device *device, uint64_t key, bool (*met)(void *), void *of);
+/* Those who wait for `key` go on, before any time passes. Nothing in other modes. */
+void sg_model_signal(sg_device *device, uint64_t key);
 /* When it ended; SG_FOREVER where it has not. */
 uint64_t sg_moment_ns(sg_device *device, const sg_moment *moment);
+/* What stands for it in other processes. */
+uint64_t sg_moment_sequence(const sg_moment *moment);
 sg_moment *sg_moment_keep(sg_moment *moment);
 void sg_moment_drop(sg_moment *moment);
 /* The calling thread is about to wait for something that is not of the model: the clock goes on without it

@@ -19,6 +19,7 @@ enum { SG_MODEL_AREAS = 2 * SG_MODEL_MEMBERS };
 
 typedef struct {
     uint64_t after[2]; /* sequence numbers of the same process; 0 none */
+    sg_shared_end beyond; /* of another */
     uint64_t submitted_ns;
     uint64_t left_ns;
     uint64_t ended_ns;
@@ -48,13 +49,15 @@ typedef struct {
     sg_recent recent;
 } sg_member;
 
-typedef enum { SG_THREAD_RUNS, SG_THREAD_WAITS_END, SG_THREAD_WAITS_TIME, SG_THREAD_ABSENT } sg_thread_state;
+typedef enum {
+    SG_THREAD_RUNS, SG_THREAD_WAITS_END, SG_THREAD_WAITS_TIME, SG_THREAD_ABSENT, SG_THREAD_WAITS_SIGNAL
+} sg_thread_state;
 
 typedef struct {
     uint32_t member; /* index */
     uint32_t state;
     uint64_t thread; /* its own number for itself */
-    uint64_t until;  /* a sequence number, or nanoseconds */
+    uint64_t until;  /* a sequence number, nanoseconds, or the key of a signal */
 } sg_thread;
 
 typedef struct {
@@ -86,6 +89,8 @@ void sg_model_settle(sg_model *model, const sg_facts *facts);
 uint64_t sg_model_next_ns(const sg_model *model);
 void sg_model_advance(sg_model *model, const sg_facts *facts, uint64_t to_ns);
 bool sg_model_has_ended(const sg_model *model, const sg_member *member, uint64_t sequence);
+/* Who is no more part of it has nothing that others have to wait for. */
+bool sg_model_shared_ended(const sg_model *model, const sg_shared_end *end);
 static inline sg_pending *sg_model_operation(const sg_model *model, const sg_member *member, uint64_t sequence) {
     uint64_t index = sequence - member->first;
     return sequence < member->first || index >= member->count

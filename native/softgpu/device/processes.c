@@ -62,6 +62,7 @@ void sg_repair(sg_device *device) {
     for (int i = 0; i < SG_MAXIMUM_PROCESSES; i++)
         dead.slots[i] = dead.slots[i] || atomic_load(&device->state->slots[i].used) == SG_SLOT_FREE;
     sg_shares_drop_holders(device, &dead);
+    sg_shared_events_repair(device, &dead);
     free_chunks_of(device, &dead);
     for (int i = 0; i < SG_MAXIMUM_SHARES; i++)
         if (dead.shares[i])

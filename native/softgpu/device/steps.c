@@ -190,6 +190,10 @@ sg_thread *sg_step_thread(sg_device *device) {
     return thread;
 }
 
+uint64_t sg_moment_sequence(const sg_moment *moment) {
+    return moment->sequence;
+}
+
 sg_moment *sg_moment_keep(sg_moment *moment) {
     if (moment != NULL)
         atomic_fetch_add(&moment->references, 1);

@@ -12,6 +12,7 @@ static uint64_t sequence_of(const sg_moment *moment) {
 static sg_pending pending_of(const sg_task *task, uint64_t now_ns) {
     return (sg_pending){
         .after = {sequence_of(task->after[0]), sequence_of(task->after[1])},
+        .beyond = task->beyond,
         .submitted_ns = now_ns,
         .left_ns = task->duration_ns != 0 || task->engine == SG_ENGINE_NONE ? task->duration_ns : 1,
         .bytes = task->bytes,
@@ -101,6 +102,40 @@ uint64_t sg_moment_ns(sg_device *device, const sg_moment *moment) {
     uint64_t found = atomic_load(&moment->ended) ? moment->ended_ns : look_up(device, moment);
     pthread_mutex_unlock(&clock->lock);
     return found;
+}
+
+/* As above, of any process. */
+static bool shared_ended(sg_device *device, const sg_shared_end *end) {
+    struct sg_clock *clock = sg_clock_of(device);
+    bool ended;
+    int error;
+    if (clock == NULL)
+        return true;
+    pthread_mutex_lock(&clock->lock);
+    do {
+        ended = sg_step_begin(device, &error) == NULL || sg_model_shared_ended(&clock->model, end);
+    } while (error == 0 && !sg_step_end(device));
+    pthread_mutex_unlock(&clock->lock);
+    return ended;
+}
+
+bool sg_model_ended_shared(sg_device *device, const sg_shared_end *end) {
+    if (end->sequence == 0 || shared_ended(device, end))
+        return true;
+    sg_model_not_yet(device);
+    return shared_ended(device, end);
+}
+
+int sg_model_wait_shared(sg_device *device, const sg_shared_end *end) {
+    sg_moment *moment;
+    if (end->sequence == 0)
+        return 0;
+    int error = sg_model_submit(device, &(sg_task){.engine = SG_ENGINE_NONE, .beyond = *end}, &moment);
+    if (error != 0)
+        return error;
+    error = sg_model_wait(device, moment);
+    sg_moment_drop(moment);
+    return error;
 }
 
 bool sg_model_hangs(sg_device *device) {

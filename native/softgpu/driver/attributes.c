@@ -51,6 +51,7 @@ static const fixed_attribute fixed[] = {
     {119, 1},        /* MEMPOOL_SUPPORTED_HANDLE_TYPES: by file descriptor */
     {122, 1},        /* CAN_USE_64_BIT_STREAM_MEM_OPS */
     {123, 1},        /* CAN_USE_STREAM_WAIT_VALUE_NOR */
+    {125, 1},        /* IPC_EVENT_SUPPORTED */
     {126, 1},        /* MEM_SYNC_DOMAIN_COUNT */
     {130, 0},        /* NUMA_CONFIG: none */
     {131, -1},       /* NUMA_ID */

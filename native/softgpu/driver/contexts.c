@@ -120,6 +120,7 @@ void sg_context_dismantle(CUcontext context) {
     while (context->modules != NULL)
         sg_module_unload(context->modules);
     sg_context_close_streams(context);
+    sg_context_close_events(context);
     sg_arrays_release_all(context);
     sg_memory_release_all(context);
     sg_heap_close(context);

@@ -108,6 +108,7 @@ struct CUctx_st {
     } own;
     struct CUmod_st *modules;
     struct CUstream_st *streams;
+    struct sg_interprocess *interprocess; /* events, under the lock of ipc_events.c */
     sg_queue *queues; /* of its streams, under the lock of queues.c */
     _Atomic(sg_queue *) legacy;
     _Atomic bool closing; /* who waits for a value in memory waits no longer */
@@ -311,6 +312,8 @@ struct CUevent_st {
     struct sg_captured *captured; /* where a capture recorded it, under the lock of capture.c */
     _Atomic uint64_t at_ns;      /* of its latest record that is done, in real time; 0: none */
     struct sg_moment *moment;    /* the same in model time; also under that lock */
+    struct sg_interprocess *interprocess; /* ipc_events.c; all but `context` and `flags` is unused then. NULL: of
+                                             this process alone */
 };
 
 /* The context of a stream handle; NULL and the two special handles mean the current context. *stream
@@ -324,5 +327,7 @@ CUresult sg_stream_queue(CUstream given, CUcontext *context, sg_queue **queue);
 void sg_context_drain(CUcontext context);
 bool sg_in_host_function(void);
 void sg_context_close_streams(CUcontext context);
+/* Its events of several processes are of this one alone from now on. */
+void sg_context_close_events(CUcontext context);
 
 #endif

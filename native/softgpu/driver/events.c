@@ -2,26 +2,15 @@
 #include <stdlib.h>
 
 #include "capture.h"
+#include "ipc_events.h"
 #include "timeline.h"
 
-enum { DISABLE_TIMING = 2, INTERPROCESS = 4, ALL_FLAGS = 7 };
+enum { ALL_FLAGS = 7 };
 
-SG_EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags) {
-    CUcontext context;
-    CUresult result = sg_current(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (event == NULL || (flags & ~(unsigned)ALL_FLAGS) != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (flags & INTERPROCESS) {
-        sg_log_unsupported("call", "an event of several processes");
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
+CUresult sg_event_make(CUcontext context, unsigned flags, CUevent *event) {
     CUevent made = calloc(1, sizeof *made);
-    if (made == NULL || !sg_object_add(made, SG_EVENT)) {
-        free(made);
+    if (made == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    }
     made->context = context;
     made->flags = flags;
     atomic_store(&made->references, 1);
@@ -29,10 +18,39 @@ SG_EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags) {
     return CUDA_SUCCESS;
 }
 
-CUresult sg_event_record(CUevent event) {
+SG_EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags) {
+    CUcontext context;
+    CUevent made;
+    CUresult result = sg_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (event == NULL || (flags & ~(unsigned)ALL_FLAGS) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & SG_EVENT_INTERPROCESS) != 0 && (flags & SG_EVENT_DISABLE_TIMING) == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((result = sg_event_make(context, flags, &made)) != CUDA_SUCCESS)
+        return result;
+    if ((flags & SG_EVENT_INTERPROCESS) != 0)
+        result = sg_interprocess_make(made);
+    if (result == CUDA_SUCCESS && !sg_object_add(made, SG_EVENT))
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (result != CUDA_SUCCESS)
+        sg_event_release(made);
+    else
+        *event = made;
+    return result;
+}
+
+CUresult sg_event_record(CUevent event, uint64_t record) {
     atomic_store(&event->at_ns, sg_monotonic_ns());
-    sg_timeline_recorded(event);
+    sg_timeline_recorded(event, record);
+    if (event->interprocess != NULL)
+        sg_interprocess_recorded(event, record);
     return CUDA_SUCCESS;
+}
+
+CUresult sg_event_wait(CUcontext context, CUevent event, uint64_t record) {
+    return event->interprocess != NULL ? sg_interprocess_await(context, event, record) : CUDA_SUCCESS;
 }
 
 /* An event is recorded by streams of its own context; streams of any context may wait for it. */
@@ -59,6 +77,7 @@ void sg_event_release(CUevent event) {
     if (event->captured != NULL)
         sg_capture_drop_event(event);
     sg_event_set_moment(event, NULL);
+    sg_interprocess_release(event);
     free(event);
 }
 
@@ -75,6 +94,8 @@ static CUresult state_of(CUevent event) {
 }
 
 static bool is_complete(CUevent event) {
+    if (event->interprocess != NULL)
+        return sg_interprocess_complete(event);
     if (!sg_fence_passed(&event->fence))
         return false;
     sg_moment *moment = sg_event_moment(event);
@@ -93,10 +114,14 @@ SG_EXPORT CUresult cuEventSynchronize(CUevent event) {
     CUresult result = state_of(event);
     if (result != CUDA_SUCCESS)
         return result;
-    sg_fence_await(&event->fence);
-    sg_moment *moment = sg_event_moment(event);
-    result = sg_result_of_errno(sg_model_wait(event->context->gpu->device, moment));
-    sg_moment_drop(moment);
+    if (event->interprocess != NULL) {
+        result = sg_interprocess_synchronize(event);
+    } else {
+        sg_fence_await(&event->fence);
+        sg_moment *moment = sg_event_moment(event);
+        result = sg_result_of_errno(sg_model_wait(event->context->gpu->device, moment));
+        sg_moment_drop(moment);
+    }
     if (result != CUDA_SUCCESS)
         return result;
     return (CUresult)atomic_load(&event->context->sticky);
@@ -130,7 +155,7 @@ SG_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent begin, CUe
         return CUDA_ERROR_INVALID_VALUE;
     if (!sg_object_is(begin, SG_EVENT) || !sg_object_is(end, SG_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
-    if (((begin->flags | end->flags) & DISABLE_TIMING))
+    if (((begin->flags | end->flags) & SG_EVENT_DISABLE_TIMING))
         return CUDA_ERROR_INVALID_HANDLE;
     if (!sg_fence_passed(&begin->fence) || !sg_fence_passed(&end->fence))
         return CUDA_ERROR_NOT_READY;

@@ -90,6 +90,8 @@ static CUresult set_host(CUgraphNode node, const CUDA_HOST_NODE_PARAMS_v2 *p) {
 static CUresult set_event(CUgraphNode node, CUevent event, sg_operation_kind kind) {
     if (!sg_object_is(event, SG_EVENT))
         return CUDA_ERROR_INVALID_VALUE;
+    if (event->interprocess != NULL)
+        return refuse("event of several processes in a graph");
     return replace(node, event->context, &(sg_operation){kind, .event = event});
 }
 
@@ -292,6 +294,11 @@ static CUgraphNodeType type_of(sg_operation_kind kind) {
     }
 }
 
+static bool is_interprocess(const sg_operation *operation) {
+    return (operation->kind == SG_OPERATION_EVENT_RECORD || operation->kind == SG_OPERATION_EVENT_WAIT) &&
+           operation->event->interprocess != NULL;
+}
+
 CUresult sg_graph_append_operation(CUgraph graph, CUcontext context, const sg_operation *operation,
                                    const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count,
                                    CUgraphNode *out) {
@@ -299,7 +306,9 @@ CUresult sg_graph_append_operation(CUgraph graph, CUcontext context, const sg_op
     if (node == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = CUDA_SUCCESS;
-    if (!sg_operation_keep(&node->operation, operation))
+    if (is_interprocess(operation))
+        result = refuse("event of several processes in a graph");
+    else if (!sg_operation_keep(&node->operation, operation))
         result = CUDA_ERROR_OUT_OF_MEMORY;
     node->operation.awaited = false;
     node->context = context;

@@ -4,6 +4,7 @@
 
 #include "capture.h"
 #include "failing.h"
+#include "ipc_events.h"
 
 typedef enum { NOT_YET, READY, FORKED } phase;
 
@@ -26,6 +27,7 @@ static void after_fork_in_child(void) {
     sg_objects_forget();
     sg_memory_forget();
     sg_queues_forget();
+    sg_interprocess_forget();
     sg_graph_memory_forget();
     sg_capture_forget();
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graphs.h"
+#include "ipc_events.h"
 
 /* Kernels too: an endless one is ended by the profile's time-out, and to launch by waking another thread
  * would cost several times what a small kernel does. A function of the program may wait for anything. */
@@ -10,6 +11,7 @@ bool sg_operation_brief(const sg_operation *operation) {
     switch (operation->kind) {
     case SG_OPERATION_HOST: return false;
     case SG_OPERATION_VALUES: return sg_values_met(&operation->values);
+    case SG_OPERATION_EVENT_WAIT: return sg_interprocess_passed(operation->event, operation->record);
     case SG_OPERATION_GRAPH: return operation->graph.plan->brief;
     default: return true;
     }
@@ -26,7 +28,7 @@ size_t sg_operation_waits(const sg_operation *operation, const CUevent **events)
         return operation->graph.plan->wait_count;
     }
     *events = &operation->event;
-    return operation->kind == SG_OPERATION_EVENT_WAIT;
+    return operation->kind == SG_OPERATION_EVENT_WAIT && operation->event->interprocess == NULL;
 }
 
 size_t sg_operation_records(const sg_operation *operation, const CUevent **events) {
@@ -35,7 +37,7 @@ size_t sg_operation_records(const sg_operation *operation, const CUevent **event
         return operation->graph.plan->record_count;
     }
     *events = &operation->event;
-    return operation->kind == SG_OPERATION_EVENT_RECORD;
+    return operation->kind == SG_OPERATION_EVENT_RECORD && operation->event->interprocess == NULL;
 }
 
 static bool keep_parameters(sg_kernel_operation *kernel) {

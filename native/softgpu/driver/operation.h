@@ -77,6 +77,7 @@ typedef struct {
     sg_operation_kind kind;
     bool awaited;  /* the call returns when it is done */
     bool external; /* an event that a capture does not take for a fork or a join */
+    uint64_t record; /* of an event of several processes: which one; 0 none */
     union {
         sg_kernel_operation kernel;
         sg_copy_operation copy;
@@ -124,7 +125,10 @@ CUresult sg_host_check(const sg_host_operation *host);
 void sg_host_call(CUhostFn function, void *data);
 CUresult sg_host_perform(CUcontext context, const sg_host_operation *host);
 CUresult sg_event_check(CUcontext context, CUevent event, bool record);
-CUresult sg_event_record(CUevent event);
+CUresult sg_event_make(CUcontext context, unsigned flags, CUevent *event);
+CUresult sg_event_record(CUevent event, uint64_t record);
+/* Waits for nothing where the event is of this process alone: that is what fences are for. */
+CUresult sg_event_wait(CUcontext context, CUevent event, uint64_t record);
 void sg_event_release(CUevent event);
 CUresult sg_values_check(CUcontext context, const sg_values_operation *values);
 CUresult sg_values_perform(CUcontext context, const sg_values_operation *values);

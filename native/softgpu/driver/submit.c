@@ -1,5 +1,6 @@
 /* The one place through which everything passes that a stream orders. */
 #include "capture.h"
+#include "ipc_events.h"
 
 CUresult sg_operation_check(CUcontext context, const sg_operation *operation) {
     switch (operation->kind) {
@@ -24,12 +25,13 @@ CUresult sg_operation_perform(CUcontext context, const sg_operation *operation) 
     case SG_OPERATION_COPY: return sg_copy_perform(context, &operation->copy);
     case SG_OPERATION_FILL: return sg_fill_perform(context, &operation->fill);
     case SG_OPERATION_HOST: return sg_host_perform(context, &operation->host);
-    case SG_OPERATION_EVENT_RECORD: return sg_event_record(operation->event);
+    case SG_OPERATION_EVENT_RECORD: return sg_event_record(operation->event, operation->record);
+    case SG_OPERATION_EVENT_WAIT: return sg_event_wait(context, operation->event, operation->record);
     case SG_OPERATION_ALLOCATE: return sg_graph_memory_lend(operation->memory.address, true);
     case SG_OPERATION_FREE: return sg_free_perform(context, &operation->memory);
     case SG_OPERATION_VALUES: return sg_values_perform(context, &operation->values);
     case SG_OPERATION_GRAPH: return sg_plan_perform(context, operation->graph.plan);
-    default: return CUDA_SUCCESS; /* waiting is what its fences are for */
+    default: return CUDA_SUCCESS;
     }
 }
 
@@ -59,5 +61,10 @@ CUresult sg_submit(CUstream given, sg_operation *operation) {
         return allocate(context, &operation->memory);
     if (operation->kind == SG_OPERATION_COPY && sg_copy_pageable(&operation->copy))
         operation->awaited = true;
-    return sg_queue_submit(queue, operation);
+    if ((result = sg_interprocess_submit(context, operation)) != CUDA_SUCCESS)
+        return result;
+    result = sg_queue_submit(queue, operation);
+    if (result != CUDA_SUCCESS && operation->kind == SG_OPERATION_EVENT_RECORD)
+        sg_interprocess_finish(operation->event, operation->record, 0);
+    return result;
 }

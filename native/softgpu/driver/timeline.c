@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ipc_events.h"
 #include "timeline.h"
 
 /* What the operation being performed cost, by engine: a graph has several. Its nodes follow each other on
@@ -13,7 +14,10 @@
 enum { MOST_EVENTS = 64 };
 static _Thread_local struct {
     sg_task tasks[SG_ENGINES];
-    CUevent recorded[MOST_EVENTS];
+    struct {
+        CUevent event;
+        uint64_t record;
+    } recorded[MOST_EVENTS];
     int recorded_count;
 } noted;
 
@@ -24,9 +28,11 @@ void sg_timeline_cost(sg_engine engine, uint64_t duration_ns, uint64_t bytes) {
     task->bytes += bytes;
 }
 
-void sg_timeline_recorded(CUevent event) {
-    if (noted.recorded_count < MOST_EVENTS)
-        noted.recorded[noted.recorded_count++] = event;
+void sg_timeline_recorded(CUevent event, uint64_t record) {
+    if (noted.recorded_count == MOST_EVENTS)
+        return;
+    noted.recorded[noted.recorded_count].event = event;
+    noted.recorded[noted.recorded_count++].record = record;
 }
 
 void sg_timeline_copy(const sg_facts *facts, bool from_device, bool to_device, uint64_t bytes) {
@@ -81,15 +87,36 @@ static CUresult follow(sg_device *device, sg_moment **end, sg_task task) {
     return sg_result_of_errno(error);
 }
 
+/* What the operation recorded is recorded at `end`; NULL: it failed, and who waits waits no longer. */
+static void mark_recorded(sg_moment *end) {
+    for (int i = 0; i < noted.recorded_count; i++) {
+        CUevent event = noted.recorded[i].event;
+        if (event->interprocess != NULL)
+            sg_interprocess_finish(event, noted.recorded[i].record, end != NULL ? sg_moment_sequence(end) : 0);
+        else if (end != NULL)
+            sg_event_set_moment(event, sg_moment_keep(end));
+    }
+}
+
+/* Of what it waits for: a moment of this process, or the end of another's operation. An event of another
+ * device's context counts as recorded: every device has its own clock. */
+static sg_moment *awaited_moment(CUcontext context, const sg_operation *operation, sg_shared_end *beyond) {
+    if (operation->kind != SG_OPERATION_EVENT_WAIT)
+        return NULL;
+    if (operation->event->interprocess != NULL)
+        *beyond = sg_interprocess_end(operation->event, context->gpu, operation->record);
+    else if (operation->event->context->gpu == context->gpu)
+        return sg_event_moment(operation->event);
+    return NULL;
+}
+
 static CUresult place(sg_queue *queue, const sg_operation *operation) {
     CUcontext context = sg_queue_context(queue);
     sg_device *device = context->gpu->device;
-    sg_moment *end, *event = NULL;
+    sg_moment *end;
     sg_task join_event = {.engine = SG_ENGINE_NONE};
     CUresult result = gather(context, queue, &end);
-    /* An event of another device's context counts as recorded: every device has its own clock. */
-    if (operation->kind == SG_OPERATION_EVENT_WAIT && operation->event->context->gpu == context->gpu)
-        event = sg_event_moment(operation->event);
+    sg_moment *event = awaited_moment(context, operation, &join_event.beyond);
     join_event.after[1] = event;
     bool nothing = true;
     for (int e = SG_ENGINE_COMPUTE; e < SG_ENGINES && result == CUDA_SUCCESS; e++)
@@ -100,8 +127,7 @@ static CUresult place(sg_queue *queue, const sg_operation *operation) {
     if (nothing && result == CUDA_SUCCESS)
         result = follow(device, &end, join_event);
     sg_moment_drop(event);
-    for (int i = 0; i < noted.recorded_count && result == CUDA_SUCCESS; i++)
-        sg_event_set_moment(noted.recorded[i], sg_moment_keep(end));
+    mark_recorded(result == CUDA_SUCCESS ? end : NULL);
     if (result == CUDA_SUCCESS)
         sg_queue_set_moment(queue, end);
     else

@@ -11,7 +11,7 @@ CUresult sg_timeline_perform(sg_queue *queue, const sg_operation *operation);
 /* What the operation being performed costs, said by who performs it, on its own thread. */
 void sg_timeline_cost(sg_engine engine, uint64_t duration_ns, uint64_t bytes);
 /* An event that the operation being performed records: its moment is the operation's end. */
-void sg_timeline_recorded(CUevent event);
+void sg_timeline_recorded(CUevent event, uint64_t record);
 /* A copy between these two kinds of memory. */
 void sg_timeline_copy(const sg_facts *facts, bool from_device, bool to_device, uint64_t bytes);
 
