@@ -33,6 +33,9 @@ CONSTANTS = (
     "lease_bytes",
     "enforces_memory",
     "enforces_compute",
+    "exports_max",
+    "accounts_max",
+    "unknowns_max",
 )
 FIELD_CLASS = '''
 

@@ -13,6 +13,9 @@
 #define ALIQUOT_LEASE_BYTES 32
 #define ALIQUOT_ENFORCES_MEMORY 1
 #define ALIQUOT_ENFORCES_COMPUTE 2
+#define ALIQUOT_EXPORTS_MAX 512
+#define ALIQUOT_ACCOUNTS_MAX 768
+#define ALIQUOT_UNKNOWNS_MAX 16
 #define ALIQUOT_LIMITS_MAGIC "ALQLIMIT"
 #define ALIQUOT_LEDGER_MAGIC "ALQLEDGR"
 
@@ -66,7 +69,9 @@ typedef struct {
     uint64_t retired; /* byte-seconds of slots that are gone */
     uint64_t compute; /* nanoseconds of the device's time charged, to all processes that ever were */
     uint64_t ready; /* when a share at its cap may launch again, on the device's clock */
-    uint64_t reserved[3];
+    uint64_t reserved;
+    uint64_t charged; /* bytes of all accounts; this word and the next change together */
+    uint64_t charged_by; /* who changed it last: sequence << 16 | account + 1; 0 nobody */
 } aliquot_ledger_device;
 
 _Static_assert(sizeof(aliquot_ledger_device) == 64, "ledger_device");
@@ -76,6 +81,8 @@ _Static_assert(offsetof(aliquot_ledger_device, retired) == 16, "ledger_device.re
 _Static_assert(offsetof(aliquot_ledger_device, compute) == 24, "ledger_device.compute");
 _Static_assert(offsetof(aliquot_ledger_device, ready) == 32, "ledger_device.ready");
 _Static_assert(offsetof(aliquot_ledger_device, reserved) == 40, "ledger_device.reserved");
+_Static_assert(offsetof(aliquot_ledger_device, charged) == 48, "ledger_device.charged");
+_Static_assert(offsetof(aliquot_ledger_device, charged_by) == 56, "ledger_device.charged_by");
 
 typedef struct {
     uint64_t pid; /* in its own pid namespace; 0 is a free slot */
@@ -107,6 +114,49 @@ _Static_assert(offsetof(aliquot_slot, limits_seen) == 432, "slot.limits_seen");
 _Static_assert(offsetof(aliquot_slot, pad) == 440, "slot.pad");
 
 typedef struct {
+    uint64_t step; /* sequence << 8 | device */
+    uint64_t next[2]; /* bytes after the step, by the sequence's lowest bit */
+    uint64_t applied; /* highest sequence that somebody saw in `charged_by` */
+    uint64_t reserved[4];
+} aliquot_intent;
+
+_Static_assert(sizeof(aliquot_intent) == 64, "intent");
+_Static_assert(offsetof(aliquot_intent, step) == 0, "intent.step");
+_Static_assert(offsetof(aliquot_intent, next) == 8, "intent.next");
+_Static_assert(offsetof(aliquot_intent, applied) == 24, "intent.applied");
+_Static_assert(offsetof(aliquot_intent, reserved) == 32, "intent.reserved");
+
+typedef struct {
+    uint64_t key; /* of the handle; 0 is a free place */
+    uint64_t size; /* bytes of the memory */
+    uint64_t bytes; /* charged here: 0, or size */
+    uint32_t device; /* of the share */
+    uint32_t exporter; /* slot + 1; 0 gone */
+    uint64_t since; /* CLOCK_MONOTONIC nanoseconds when it was charged here */
+    uint64_t holders[4]; /* a bit for each slot that holds it */
+    uint64_t reserved[7];
+} aliquot_export;
+
+_Static_assert(sizeof(aliquot_export) == 128, "export");
+_Static_assert(offsetof(aliquot_export, key) == 0, "export.key");
+_Static_assert(offsetof(aliquot_export, size) == 8, "export.size");
+_Static_assert(offsetof(aliquot_export, bytes) == 16, "export.bytes");
+_Static_assert(offsetof(aliquot_export, device) == 24, "export.device");
+_Static_assert(offsetof(aliquot_export, exporter) == 28, "export.exporter");
+_Static_assert(offsetof(aliquot_export, since) == 32, "export.since");
+_Static_assert(offsetof(aliquot_export, holders) == 40, "export.holders");
+_Static_assert(offsetof(aliquot_export, reserved) == 72, "export.reserved");
+
+typedef struct {
+    uint64_t state; /* 0 free, 1 being written, 2 written */
+    char name[56]; /* NUL-terminated */
+} aliquot_unknown;
+
+_Static_assert(sizeof(aliquot_unknown) == 64, "unknown");
+_Static_assert(offsetof(aliquot_unknown, state) == 0, "unknown.state");
+_Static_assert(offsetof(aliquot_unknown, name) == 8, "unknown.name");
+
+typedef struct {
     char magic[8];
     uint32_t version;
     uint32_t size; /* of the whole file */
@@ -117,9 +167,12 @@ typedef struct {
     uint64_t reserved[4];
     aliquot_ledger_device devices[16];
     aliquot_slot slots[256];
+    aliquot_intent intents[768];
+    aliquot_export exports[512];
+    aliquot_unknown unknowns[16];
 } aliquot_ledger;
 
-_Static_assert(sizeof(aliquot_ledger) == 115776, "ledger");
+_Static_assert(sizeof(aliquot_ledger) == 231488, "ledger");
 _Static_assert(offsetof(aliquot_ledger, magic) == 0, "ledger.magic");
 _Static_assert(offsetof(aliquot_ledger, version) == 8, "ledger.version");
 _Static_assert(offsetof(aliquot_ledger, size) == 12, "ledger.size");
@@ -130,5 +183,8 @@ _Static_assert(offsetof(aliquot_ledger, high_water) == 28, "ledger.high_water");
 _Static_assert(offsetof(aliquot_ledger, reserved) == 32, "ledger.reserved");
 _Static_assert(offsetof(aliquot_ledger, devices) == 64, "ledger.devices");
 _Static_assert(offsetof(aliquot_ledger, slots) == 1088, "ledger.slots");
+_Static_assert(offsetof(aliquot_ledger, intents) == 115776, "ledger.intents");
+_Static_assert(offsetof(aliquot_ledger, exports) == 164928, "ledger.exports");
+_Static_assert(offsetof(aliquot_ledger, unknowns) == 230464, "ledger.unknowns");
 
 #endif

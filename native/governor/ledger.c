@@ -2,18 +2,16 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "refusal.h"
 #include "share.h"
 #include "slots.h"
+#include "total.h"
 #include "words.h"
 
-/* How often a charge that lost a race is tried again, and how often the sum must be the same
- * before "full" is believed. */
-#define ATTEMPTS 200
-#define STEADY 3
+/* A step that another process takes in two halves (exports.c) counts twice in between: "full" is believed
+ * when it was so more than once. */
+#define LOOKS 3
 
 /* This process's threads take turns at its slot. Never held across a call into the driver. */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
@@ -54,76 +52,50 @@ bool ledger_claim(void)
 
 /* ---- charging ---- */
 
-static uint64_t sum(unsigned device)
+static void raise_peak(unsigned device)
 {
-    uint64_t total = 0;
-    for (unsigned slot = 0, slots = slots_in_use(); slot < slots; slot++)
-        total = add_capped(total, slots_used(slot, device));
-    return total;
-}
-
-static void raise_peak(unsigned device, uint64_t total)
-{
-    uint64_t *peak = &share.ledger->devices[device].peak;
-    uint64_t seen = load(peak);
+    uint64_t *peak = &share.ledger->devices[device].peak, total = total_bytes(device), seen = load(peak);
     while (seen < total && !__atomic_compare_exchange_n(peak, &seen, total, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         ;
 }
 
-/* One attempt, under the turn. `total` tells what the sum was where it failed. */
-static enum charge try_charge(unsigned device, uint64_t bytes, uint64_t limit, uint64_t *total)
+/* Under the turn, with a slot. What looks full may be held by the dead. */
+static bool charge_after_clearing(unsigned device, uint64_t bytes, uint64_t limit)
+{
+    slots_reap();
+    slots_mend(device);
+    return slots_change_own(device, bytes, 0, limit);
+}
+
+static enum charge charge_once(unsigned device, uint64_t bytes, uint64_t limit)
 {
     if (!slots_claim())
         return NO_SLOT;
-    if (add_capped(sum(device), bytes) > limit) {
-        slots_reap();
-        *total = sum(device);
-        if (add_capped(*total, bytes) > limit)
-            return OVER_LIMIT;
-    }
-    slots_change_own(device, bytes, 0);
-    *total = sum(device);
-    if (*total <= limit) {
-        raise_peak(device, *total);
+    if (slots_change_own(device, bytes, 0, limit) || charge_after_clearing(device, bytes, limit))
         return CHARGED;
-    }
-    slots_change_own(device, 0, bytes);
-    *total = 0; /* lost a race: no total to believe in */
     return OVER_LIMIT;
-}
-
-static void pause_for(int attempt)
-{
-    if (attempt < 8) {
-        sched_yield();
-        return;
-    }
-    /* Different lengths for different processes, or losers meet again. */
-    struct timespec length = {.tv_nsec = 1000 * (1 + (getpid() * 7 + attempt * 13) % 60)};
-    nanosleep(&length, NULL);
 }
 
 enum charge ledger_charge(unsigned device, uint64_t bytes)
 {
+    enum charge answer = OVER_LIMIT;
     if (bytes == 0)
         return CHARGED;
-    uint64_t previous = 0;
-    for (int attempt = 0, steady = 0; attempt < ATTEMPTS && steady < STEADY; attempt++) {
+    for (int look = 0; look < LOOKS && answer == OVER_LIMIT; look++) {
+        if (look > 0)
+            sched_yield();
         uint32_t generation = share_generation(); /* before the value: never newer than what was gone by */
-        uint64_t limit = share_memory_limit(device), total = 0;
+        uint64_t limit = share_memory_limit(device);
         pthread_mutex_lock(&turn);
         slots_saw_limits(generation);
-        enum charge answer = bytes > limit ? OVER_LIMIT : try_charge(device, bytes, limit, &total);
+        answer = bytes > limit ? OVER_LIMIT : charge_once(device, bytes, limit);
         pthread_mutex_unlock(&turn);
         if (bytes > limit)
             break;
-        if (answer != OVER_LIMIT)
-            return answer;
-        steady = total != 0 && total == previous ? steady + 1 : 0;
-        previous = total;
-        pause_for(attempt);
     }
-    return OVER_LIMIT;
+    if (answer == CHARGED)
+        raise_peak(device);
+    return answer;
 }
 
 void ledger_release(unsigned device, uint64_t bytes)
@@ -132,7 +104,7 @@ void ledger_release(unsigned device, uint64_t bytes)
         return;
     pthread_mutex_lock(&turn);
     if (slots_claimed())
-        slots_change_own(device, 0, bytes);
+        slots_change_own(device, 0, bytes, TOTAL_NO_LIMIT);
     pthread_mutex_unlock(&turn);
 }
 

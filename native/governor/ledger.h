@@ -1,14 +1,9 @@
 /* What the share's processes have, in the file they all map.
  *
- * Every process owns one slot and writes its own bytes there. Bytes in use are the sum of the
- * live slots and are kept nowhere else, so no crash can leave a wrong total: a dead slot's lock is
- * gone with its process, and whoever next needs room clears it. For its own slot a process believes
- * what it remembers and not the file, which all others may write.
- *
- * A charge is published in the own slot first and then checked against the sum. Of several that
- * race, the one that published last sees all the others; so those that pass never exceed the
- * limit together, without a lock between processes. Who fails takes its bytes back and tries again
- * a bounded number of times, for the one it lost to may fail too.
+ * Every process owns one slot and writes its own bytes there; the limit is held at the total of all slots,
+ * which changes with a slot as one step (total.h), so no crash can leave either wrong: a dead slot's
+ * lock is gone with its process, and whoever next needs room clears it. For its own slot a process
+ * believes what it remembers and not the file, which all others may write.
  */
 #ifndef GOVERNOR_LEDGER_H
 #define GOVERNOR_LEDGER_H

@@ -10,6 +10,7 @@
 #include "locks.h"
 #include "refusal.h"
 #include "share.h"
+#include "total.h"
 #include "words.h"
 
 /* What is this process's own, apart from the file that every process of the share may write. In
@@ -65,15 +66,31 @@ uint64_t slots_used(unsigned slot, unsigned device)
     return is_own(slot) ? own->held[device] : load(&share.ledger->slots[slot].used[device]);
 }
 
-void slots_change_own(unsigned device, uint64_t more, uint64_t less)
+bool slots_change_own(unsigned device, uint64_t more, uint64_t less, uint64_t limit)
 {
-    uint64_t used = add_capped(own->held[device], more);
-    own->held[device] = used > less ? used - less : 0;
-    if (!locks_kept(own->claimed - 1))
-        return; /* the slot may be another's by now; the next claim publishes what is held */
-    aliquot_slot *slot = &share.ledger->slots[own->claimed - 1];
-    settle(slot, device, now_ns());
-    store(&slot->used[device], own->held[device]);
+    uint64_t before = own->held[device], after = add_capped(before, more);
+    after = after > less ? after - less : 0;
+    if (!locks_kept(own->claimed - 1)) {
+        own->held[device] = after; /* the slot may be another's by now; the next claim publishes what is held */
+        return true;
+    }
+    unsigned index = own->claimed - 1;
+    settle(&share.ledger->slots[index], device, now_coarse_ns());
+    if (!total_step(index, device, before, after, limit))
+        return false;
+    own->held[device] = after;
+    return true;
+}
+
+uint64_t slots_held(unsigned device)
+{
+    return own->held[device];
+}
+
+void slots_mend(unsigned device)
+{
+    if (own->claimed != 0)
+        total_mend(device, own->claimed - 1, own->held[device]);
 }
 
 /* Clear a slot whose lock we hold and whose process is gone. Each integral leaves the slot before
@@ -82,12 +99,15 @@ static void retire(unsigned index)
 {
     aliquot_slot *slot = &share.ledger->slots[index];
     uint64_t now = now_ns();
+    total_finish(index);
     for (unsigned device = 0; device < share.devices; device++) {
         settle(slot, device, now);
-        store(&slot->used[device], 0);
         double integral = as_double(load(&slot->byte_seconds[device]));
         store(&slot->byte_seconds[device], 0);
         add_double(&share.ledger->devices[device].retired, integral);
+        uint64_t used = load(&slot->used[device]);
+        if (used != 0)
+            total_step(index, device, used, 0, TOTAL_NO_LIMIT);
     }
     attest_clear(slot);
     store(&slot->pid, 0);
@@ -167,12 +187,16 @@ static void move_in(unsigned index)
     retire(index);
     store(&slot->start_time, own_start_time());
     store(&slot->pid_namespace, slots_pid_namespace());
-    for (unsigned device = 0; device < share.devices; device++)
-        store(&slot->used[device], own->held[device]);
     own->limits_seen = share_generation();
     attest(slot, own->limits_seen);
     raise_high_water(index + 1);
     own->claimed = index + 1;
+    for (unsigned device = 0; device < share.devices; device++) {
+        store(&slot->changed[device], now_coarse_ns());
+        if (own->held[device] != 0)
+            total_step(index, device, 0, own->held[device], TOTAL_NO_LIMIT);
+        slots_mend(device);
+    }
     store(&slot->pid, (uint64_t)getpid());
 }
 

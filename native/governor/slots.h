@@ -28,8 +28,13 @@ uint64_t slots_used(unsigned slot, unsigned device);
 bool slots_alive(unsigned slot);
 void slots_asked(void);
 
-/* Change the own bytes, bringing their integral up to now. */
-void slots_change_own(unsigned device, uint64_t more, uint64_t less);
+/* Change the own bytes, bringing their integral up to now. False, and nothing is changed: all together
+ * would have more than `limit`. */
+bool slots_change_own(unsigned device, uint64_t more, uint64_t less, uint64_t limit);
+/* What this process has. */
+uint64_t slots_held(unsigned device);
+/* Set the share's total right where somebody wrote into the file. */
+void slots_mend(unsigned device);
 
 /* Clear every slot whose process is gone. */
 void slots_reap(void);

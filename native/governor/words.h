@@ -44,11 +44,23 @@ static inline uint64_t add_capped(uint64_t left, uint64_t right)
     return left > UINT64_MAX - right ? UINT64_MAX : left + right;
 }
 
-static inline uint64_t now_ns(void)
+static inline uint64_t now_of(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t now_ns(void)
+{
+    return now_of(CLOCK_MONOTONIC);
+}
+
+/* The same as of the last tick, some milliseconds ago at most, for a fraction of the price. An integral that
+ * takes all its moments from here is right on average, and off by a tick's bytes at most. */
+static inline uint64_t now_coarse_ns(void)
+{
+    return now_of(CLOCK_MONOTONIC_COARSE);
 }
 
 #endif

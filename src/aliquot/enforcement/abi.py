@@ -14,6 +14,9 @@ UUID_BYTES: Final = 48
 LEASE_BYTES: Final = 32
 ENFORCES_MEMORY: Final = 1
 ENFORCES_COMPUTE: Final = 2
+EXPORTS_MAX: Final = 512
+ACCOUNTS_MAX: Final = 768
+UNKNOWNS_MAX: Final = 16
 LIMITS_MAGIC: Final = b"ALQLIMIT"
 LEDGER_MAGIC: Final = b"ALQLEDGR"
 
@@ -60,7 +63,9 @@ class LedgerDevice:
     RETIRED: Final = Field(16, "<d", 1, 8)
     COMPUTE: Final = Field(24, "<Q", 1, 8)
     READY: Final = Field(32, "<Q", 1, 8)
-    RESERVED: Final = Field(40, "<Q", 3, 8)
+    RESERVED: Final = Field(40, "<Q", 1, 8)
+    CHARGED: Final = Field(48, "<Q", 1, 8)
+    CHARGED_BY: Final = Field(56, "<Q", 1, 8)
 
 
 class Slot:
@@ -79,8 +84,34 @@ class Slot:
     PAD: Final = Field(440, "<Q", 1, 8)
 
 
+class Intent:
+    RECORD_SIZE: Final = 64
+    STEP: Final = Field(0, "<Q", 1, 8)
+    NEXT: Final = Field(8, "<Q", 2, 8)
+    APPLIED: Final = Field(24, "<Q", 1, 8)
+    RESERVED: Final = Field(32, "<Q", 4, 8)
+
+
+class Export:
+    RECORD_SIZE: Final = 128
+    KEY: Final = Field(0, "<Q", 1, 8)
+    SIZE: Final = Field(8, "<Q", 1, 8)
+    BYTES: Final = Field(16, "<Q", 1, 8)
+    DEVICE: Final = Field(24, "<I", 1, 4)
+    EXPORTER: Final = Field(28, "<I", 1, 4)
+    SINCE: Final = Field(32, "<Q", 1, 8)
+    HOLDERS: Final = Field(40, "<Q", 4, 8)
+    RESERVED: Final = Field(72, "<Q", 7, 8)
+
+
+class Unknown:
+    RECORD_SIZE: Final = 64
+    STATE: Final = Field(0, "<Q", 1, 8)
+    NAME: Final = Field(8, "<s", 56, 1)
+
+
 class Ledger:
-    RECORD_SIZE: Final = 115776
+    RECORD_SIZE: Final = 231488
     MAGIC: Final = Field(0, "<s", 8, 1)
     VERSION: Final = Field(8, "<I", 1, 4)
     SIZE: Final = Field(12, "<I", 1, 4)
@@ -91,3 +122,6 @@ class Ledger:
     RESERVED: Final = Field(32, "<Q", 4, 8)
     DEVICES: Final = Field(64, "", 16, 64)
     SLOTS: Final = Field(1088, "", 256, 448)
+    INTENTS: Final = Field(115776, "", 768, 64)
+    EXPORTS: Final = Field(164928, "", 512, 128)
+    UNKNOWNS: Final = Field(230464, "", 16, 64)

@@ -26,6 +26,8 @@ _COMPUTE_NS_MAX = 1 << 62
 """146 years of a device's time."""
 _COUNT_MAX = (1 << 63) - 1
 _PID_MAX = (1 << 31) - 1
+_LEAST = abi.Ledger.INTENTS.offset
+"""The first ledgers ended with the slots."""
 _FLOCK = struct.Struct("hhqqi4x")
 """struct flock of 64-bit Linux: type, whence, start, length, pid."""
 
@@ -119,7 +121,7 @@ def _opened(path: Path) -> int | None:
 
 def _is_readable(file: bytes) -> bool:
     """Whole, a ledger, and of a layout that we know: newer ones say who may still read them."""
-    if len(file) < abi.Ledger.RECORD_SIZE or not file.startswith(abi.LEDGER_MAGIC):
+    if len(file) < _LEAST or not file.startswith(abi.LEDGER_MAGIC):
         return False
     version, least, size, slots, devices = (
         _field(file, 0, field)
@@ -132,8 +134,8 @@ def _is_readable(file: bytes) -> bool:
         )
     )
     known = 0 < least <= abi.VERSION and version >= least
-    # A newer layout grows only at the end; one of our own version has exactly our size.
-    right_size = size == abi.Ledger.RECORD_SIZE if version <= abi.VERSION else size >= abi.Ledger.RECORD_SIZE
+    # A layout grows only at the end: a newer one is larger, and leases of before an upgrade are smaller.
+    right_size = _LEAST <= size <= len(file) or (version > abi.VERSION and size >= abi.Ledger.RECORD_SIZE)
     return known and right_size and slots == abi.SLOTS_MAX and 0 < devices <= abi.DEVICES_MAX
 
 

@@ -5,17 +5,19 @@
  *   tenant LIBCUDA churn                  allocate and free until killed
  *   tenant LIBCUDA nulls                  call every function there is with NULL and 0
  *   tenant LIBCUDA fork                   a child takes a share of its own, the parent keeps its
+ *   tenant LIBCUDA steps STRIDE           a child that allocates and frees is killed at every STRIDE-th
+ *                                         instruction; prints at how many, and the bytes lost by all
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
-#include <signal.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -188,6 +190,69 @@ static int in_fork(void)
     return 0;
 }
 
+/* ---- killed at every instruction ---- */
+
+enum { OWN_SLOT = 30, CHILD = 20 }; /* MiB */
+
+__attribute__((noreturn)) static void traced_child(void)
+{
+    ptr first, second;
+    must(alloc_memory(&first, 1 * MIB), "cuMemAlloc in the child");
+    ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+    raise(SIGSTOP);
+    must(alloc_memory(&second, CHILD * MIB), "cuMemAlloc in the child");
+    must(free_memory(second), "cuMemFree in the child");
+    _exit(0);
+}
+
+/* False where the child had ended before. */
+static bool step_and_kill(long instructions)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        traced_child();
+    waitpid(child, &status, 0);
+    bool lives = WIFSTOPPED(status);
+    for (long at = 0; at < instructions && lives; at++) {
+        ptrace(PTRACE_SINGLESTEP, child, NULL, NULL);
+        waitpid(child, &status, 0);
+        lives = WIFSTOPPED(status);
+    }
+    if (lives) {
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+    }
+    return lives;
+}
+
+/* All that is left to this process can be had, and not a byte more. */
+static size_t left_after(size_t room)
+{
+    ptr all, more;
+    size_t lost = 0;
+    while (lost <= room && alloc_memory(&all, room - lost) != 0)
+        lost++;
+    if (alloc_memory(&more, 1) == 0)
+        return SIZE_MAX; /* more than the limit */
+    must(free_memory(all), "cuMemFree");
+    return lost;
+}
+
+static int steps(long stride)
+{
+    ptr own;
+    long tried = 0;
+    size_t lost = 0;
+    begin();
+    must(alloc_memory(&own, OWN_SLOT * MIB), "cuMemAlloc");
+    size_t room = free_now();
+    for (; step_and_kill(tried * stride); tried++)
+        lost += left_after(room);
+    printf("%ld %zu\n", tried, lost);
+    return 0;
+}
+
 int main(int count, char **arguments)
 {
     if (count < 3)
@@ -208,5 +273,7 @@ int main(int count, char **arguments)
         return nulls();
     if (strcmp(what, "fork") == 0)
         return in_fork();
+    if (strcmp(what, "steps") == 0 && count == 4)
+        return steps(atol(arguments[3]));
     return 64;
 }
