@@ -114,7 +114,7 @@ static bool configured(const char *folder, uint64_t *bytes) {
 
 static uint64_t by_machine(const held *now) {
     sg_machine_memory memory;
-    if (!sg_machine_memory_read(&memory))
+    if (!sg_machine_memory_read("", &memory))
         return UINT64_MAX; /* no /proc: nothing is known */
     if (memory.exhausted)
         return 0;

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,6 +64,41 @@ ssize_t sg_file_text(const char *path, char *text, size_t size) {
         close(file);
     text[length < 0 ? 0 : length] = '\0';
     return length;
+}
+
+static const char *behind_key(const char *line, const char *key) {
+    size_t length = key != NULL ? strlen(key) : 0;
+    if (key == NULL)
+        return line;
+    bool is = strncmp(line, key, length) == 0 && line[length] != '\0' && strchr(" :\t", line[length]) != NULL;
+    return is ? line + length + 1 : NULL;
+}
+
+static bool number_at(const char **at, uint64_t *number) {
+    char *end;
+    const char *digits = *at + strspn(*at, ": \t");
+    if (*digits < '0' || *digits > '9')
+        return false;
+    errno = 0;
+    *number = strtoull(digits, &end, 10);
+    *at = end;
+    return errno == 0 && strchr(" \t\n", *end) != NULL;
+}
+
+int sg_file_numbers(const char *path, const char *key, uint64_t *numbers, int room) {
+    char *line = NULL;
+    const char *at = NULL;
+    size_t size = 0;
+    int count = 0;
+    FILE *file = fopen(path, "re");
+    while (file != NULL && at == NULL && getline(&line, &size, file) > 0)
+        if ((at = behind_key(line, key)) != NULL)
+            while (count < room && number_at(&at, &numbers[count]))
+                count++;
+    free(line);
+    if (file != NULL)
+        fclose(file);
+    return count;
 }
 
 int sg_state_file(sg_device *device) {

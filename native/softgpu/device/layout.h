@@ -140,6 +140,9 @@ int32_t sg_lock_holder(const sg_device *device, int which);
 
 /* What one read of a small file gives, with a NUL behind it: its length, or -1 and an empty text. */
 ssize_t sg_file_text(const char *path, char *text, size_t size);
+/* The numbers at the beginning of a file, or behind `key` in one of "key number" or "key: number" lines; how many,
+ * at most `room`. A number is digits alone, below 2^64. */
+int sg_file_numbers(const char *path, const char *key, uint64_t *numbers, int room);
 /* Closes the number only if it still is the file that we opened. */
 void sg_file_close(sg_file *file);
 

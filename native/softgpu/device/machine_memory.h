@@ -10,6 +10,7 @@ typedef struct {
     bool exhausted;            /* one of them is near its limit already */
 } sg_machine_memory;
 
-bool sg_machine_memory_read(sg_machine_memory *memory);
+/* `root` comes before every path: empty, or a folder that looks like / in a test. False: nothing is known. */
+bool sg_machine_memory_read(const char *root, sg_machine_memory *memory);
 
 #endif

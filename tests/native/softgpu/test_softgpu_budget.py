@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.native.softgpu.machine import MIB, Box, first_answer
 
-DEVICE = Path(__file__).parents[3] / "native" / "softgpu" / "device"
 GIB = 1024 * MIB
 
 
@@ -71,83 +69,6 @@ def test_a_device_of_80_gib_runs_on_any_machine_as_long_as_little_of_it_is_writt
     assert seen["allocated"] == 70 * GIB
     assert seen["kept"] is True
     assert (device / "arena").stat().st_blocks * 512 <= 16 * MIB
-
-
-LIMITS = {
-    "no group": ({}, 1000 * MIB, 2**64 - 1, 0),
-    "version 2": (
-        {"cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": str(600 * MIB)},
-        1000 * MIB,
-        600 * MIB,
-        0,
-    ),
-    "version 2 without limit": (
-        {"cgroup": "0::/a\n", "sys/fs/cgroup/a/memory.max": "max"},
-        1000 * MIB,
-        2**64 - 1,
-        0,
-    ),
-    "version 2 seen from inside": (
-        {"cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "104857600"},
-        1000 * MIB,
-        100 * MIB,
-        0,
-    ),
-    "version 1": (
-        {
-            "cgroup": "4:memory:/docker/x\n",
-            "sys/fs/cgroup/memory/docker/x/memory.limit_in_bytes": str(300 * MIB),
-        },
-        1000 * MIB,
-        300 * MIB,
-        0,
-    ),
-    "version 2, full but for its page cache": (
-        {
-            "cgroup": "0::/a\n",
-            "sys/fs/cgroup/a/memory.max": str(600 * MIB),
-            "sys/fs/cgroup/a/memory.current": str(590 * MIB),
-            "sys/fs/cgroup/a/memory.stat": f"anon 1\ninactive_file {100 * MIB}\nactive_file 0\n",
-        },
-        1000 * MIB,
-        600 * MIB,
-        0,
-    ),
-    "version 2, full": (
-        {
-            "cgroup": "0::/a\n",
-            "sys/fs/cgroup/a/memory.max": str(600 * MIB),
-            "sys/fs/cgroup/a/memory.current": str(590 * MIB),
-        },
-        1000 * MIB,
-        600 * MIB,
-        1,
-    ),
-}
-
-
-@pytest.mark.parametrize("case", LIMITS)
-def test_the_machines_memory_is_read_with_the_limits_of_its_control_groups(
-    case: str, tmp_path: Path, compile_c: Callable[..., Path]
-) -> None:
-    files, available, limit, exhausted = LIMITS[case]
-    files = {"proc/meminfo": "MemTotal: 2048000 kB\nMemFree: 1 kB\nMemAvailable: 1024000 kB\n"} | files
-    for name, text in files.items():
-        path = tmp_path / ("proc/self/cgroup" if name == "cgroup" else name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    main = tmp_path / "main.c"
-    main.write_text(
-        '#include <stdio.h>\n#include "machine_memory.h"\nint main(void) { sg_machine_memory m;'
-        " if (!sg_machine_memory_read(&m)) return 1;"
-        ' printf("%ju %ju %d\\n", (uintmax_t)m.available, (uintmax_t)m.limit, m.exhausted);'
-        " return 0; }\n"
-    )
-    program = compile_c(
-        main, DEVICE / "machine_memory.c", flags=(f"-I{DEVICE}", f'-DSG_SYSTEM_ROOT="{tmp_path}"')
-    )
-    out = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
-    assert out.split() == [str(available), str(limit), str(exhausted)]
 
 
 def test_a_kernel_without_end_is_ended_after_the_time_of_the_profile_and_only_its_context_with_it(
