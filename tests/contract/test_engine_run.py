@@ -1,6 +1,7 @@
 """``aliquot run -- ENGINE run …``: the life of a container's lease, on real engines."""
 
 import contextlib
+import json
 import shutil
 import signal
 import sqlite3
@@ -198,3 +199,22 @@ def test_an_isolation_that_the_command_itself_takes_away_is_refused(box: EngineB
     assert done.returncode == 5
     assert "[not-enforceable]" in done.stderr
     assert "SYS_ADMIN" in done.stderr
+
+
+def test_the_share_of_a_running_container_is_tried_from_inside(box: EngineBox) -> None:
+    name = f"tried-{box.inject}"
+    try:
+        done = box.aliquot(*box.line("-d", "--name", name, IMAGE, "sh", "-c", "sleep 1000", gpu="2GiB"))
+        assert done.returncode == 0, done.stderr
+        (lease,) = box.lease_ids()
+        before = box.engine("exec", name, "ls", "/").stdout
+        tried = box.aliquot("verify", lease, "-o", "json")
+        rows = {row["attempt"]: row for row in json.loads(tried.stdout)["items"]}
+        assert {name for name, row in rows.items() if row["outcome"] in ("hole", "broken")} <= {"modules"}
+        for attempt in ("allocate", "race", "library-path-unset", "no-environment", "exec"):
+            assert rows[attempt]["outcome"] == "held"
+            assert 1 << 30 < rows[attempt]["grantedBytes"] <= 2 << 30
+        assert rows["limits-file"]["note"] == "/run/aliquot/share/limits cannot be written"
+        assert box.engine("exec", name, "ls", "/").stdout == before, "nothing of it stays"
+    finally:
+        box.engine("rm", "-f", name)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from aliquot.cli.output.columns import Listing
+    from aliquot.model import Lease
+    from aliquot.node import Machine
 
     _Nanoseconds = click.ParamType[int]
     _Number = click.ParamType[int]
@@ -183,6 +185,30 @@ def asked(spec: str | None, *, policy: str | None, isolation: str | None, file: 
     if policy is not None:
         ask = replace(ask, policy=Policy(policy))
     return ask if isolation is None else replace(ask, isolation=Isolation(isolation))
+
+
+def lease_called(machine: "Machine", what: str) -> "Lease | None":
+    """Of an argument ``SPEC|ID``: the lease called so; ``None`` where none is, and it may be a size."""
+    machine.reap()
+    try:
+        return machine.find_lease(what)
+    except AliquotError as error:
+        if error.reason is Reason.NOT_FOUND:
+            return None
+        raise
+
+
+def size_called(what: str, *, policy: str | None, isolation: str | None) -> Ask:
+    """Of an argument ``SPEC|ID`` that is no lease."""
+    try:
+        return asked(what, policy=policy, isolation=isolation)
+    except AliquotError as error:
+        raise AliquotError(
+            error.reason,
+            f"{what!r} is neither a lease here nor a size: {error.message}",
+            facts=error.facts,
+            next=[*error.next, ("aliquot leases", "lists the leases")],
+        ) from error
 
 
 def _one_of_both(*, given: bool) -> AliquotError:

@@ -20,6 +20,7 @@ COMMANDS: dict[str, Entry] = {
     "release": Entry("use", "Give leases back."),
     "plan": Entry("ask", "Say what a size means and where it would go."),
     "why": Entry("ask", "Say why a size fits or not, and who holds what."),
+    "verify": Entry("ask", "Try to break a share, and say whether it holds."),
     "doctor": Entry("ask", "Check the machine, each fault with its fix."),
     "softgpu": Entry("operate", "Create, list and remove software GPUs."),
     "demo": Entry("operate", "Show the main job on this machine, in one go."),

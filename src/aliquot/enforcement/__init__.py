@@ -14,13 +14,18 @@ from aliquot.enforcement.governor import governor_folder
 from aliquot.enforcement.isolation import achievable_isolation
 from aliquot.enforcement.ledger import create_ledger, live_slots, read_ledger
 from aliquot.enforcement.limits import write_limits
+from aliquot.enforcement.verifying import PROGRAM, program_arguments, program_folder, read_attempts
 
 __all__ = [
+    "PROGRAM",
     "achievable_isolation",
     "build_of",
     "create_ledger",
     "governor_folder",
     "live_slots",
+    "program_arguments",
+    "program_folder",
+    "read_attempts",
     "read_ledger",
     "write_limits",
 ]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from aliquot.injection.for_containers import container_edits
     from aliquot.injection.for_processes import process_edits
     from aliquot.injection.insertion import takes_cdi
+    from aliquot.injection.inside import copy_into, execute_inside
     from aliquot.injection.probing import probe
     from aliquot.injection.recognise import container_command
     from aliquot.injection.rewriting import Rewritten, image_of, rewrite
@@ -52,6 +53,7 @@ _HOMES = {
     "for_containers": "container_edits",
     "for_processes": "process_edits",
     "insertion": "takes_cdi",
+    "inside": "copy_into execute_inside",
     "probing": "probe",
     "recognise": "container_command",
     "rewriting": "Rewritten image_of rewrite",
@@ -87,6 +89,8 @@ __all__ = [
     "container_command",
     "container_edits",
     "containers_of",
+    "copy_into",
+    "execute_inside",
     "flags",
     "forms",
     "image_environment",

@@ -7,6 +7,7 @@ a file, a socket, a subprocess, another package of Aliquot. An unknown value is
 """
 
 from aliquot.model.asks import Alternative, Amount, Ask, Fraction, Isolation, Policy
+from aliquot.model.attempts import Attempt, Outcome, Verification
 from aliquot.model.driver import DriverFiles
 from aliquot.model.edits import DeviceNode, Edits, Hook, Mount
 from aliquot.model.errors import AliquotError
@@ -48,6 +49,7 @@ __all__ = [
     "Alternative",
     "Amount",
     "Ask",
+    "Attempt",
     "Attestation",
     "Bytes",
     "Considered",
@@ -77,6 +79,7 @@ __all__ = [
     "NobodyHolder",
     "Node",
     "Notice",
+    "Outcome",
     "Placed",
     "PlacementPolicy",
     "Policy",
@@ -90,6 +93,7 @@ __all__ = [
     "Thousandths",
     "Usage",
     "Vendor",
+    "Verification",
     "format_bytes",
     "format_bytes_exactly",
     "format_compute",

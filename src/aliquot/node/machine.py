@@ -53,6 +53,7 @@ from aliquot.node.taking import Terms, achievable, driver_of, other_books, prepa
 from aliquot.placement import place
 
 if TYPE_CHECKING:
+    from aliquot.model import Verification
     from aliquot.softgpu.busy import Busy
     from aliquot.softgpu.failing import Failure
 
@@ -260,6 +261,20 @@ class Machine:
         """Raises AliquotError: LEASE_ENDED, LEASE_BUSY (without ``force``)."""
         self.reap()
         return end_by_hand(self.paths, self.book, self.book.find(lease.id), by_uuid(self.look()), force=force)
+
+    # ---- prove ----
+
+    def verify(self, lease: Lease, *, force: bool = False) -> "Verification":
+        """Try to break the share of ``lease``. Raises AliquotError: LEASE_ENDED, LEASE_BUSY."""
+        from aliquot.node.verifying import verify_lease
+
+        return verify_lease(self.paths, self.look(), lease, force=force)
+
+    def verify_size(self, ask: Ask, *, placement: PlacementPolicy) -> "Verification":
+        """Try to break a share of ``ask`` that is taken for it. Raises AliquotError with the refusal."""
+        from aliquot.node.verifying import verify_size
+
+        return verify_size(self.paths, self.book, self._ready(), ask, placement)
 
     # ---- measure ----
 

@@ -6,9 +6,8 @@ import click
 
 from aliquot.cli.completions import LeaseIdentity
 from aliquot.cli.machines import this_machine
-from aliquot.cli.options import ask_options, asked, form_option
+from aliquot.cli.options import ask_options, form_option, lease_called, size_called
 from aliquot.cli.program import command as declare
-from aliquot.model import AliquotError, Reason
 
 if TYPE_CHECKING:
     from aliquot.model import Ask, Lease
@@ -30,34 +29,10 @@ def command(what: str, policy: str | None, isolation: str | None, form: str) -> 
     """Every GPU that was looked at, with what was free and what was short. The exit code is
     what `aliquot run` would give: 0, 4 (no room now) or 5 (never fits)."""
     with this_machine() as machine:
-        lease = _lease(machine, what)
+        lease = lease_called(machine, what)
         if lease is not None:
             return _explain_lease(machine, lease, form)
-        try:
-            ask = asked(what, policy=policy, isolation=isolation)
-        except AliquotError as error:
-            raise _neither(what, error) from error
-        return _explain_ask(machine, ask, form)
-
-
-def _lease(machine: "Machine", what: str) -> "Lease | None":
-    """The lease called so; ``None`` where none is, and it may be a size."""
-    machine.reap()
-    try:
-        return machine.find_lease(what)
-    except AliquotError as error:
-        if error.reason is Reason.NOT_FOUND:
-            return None
-        raise
-
-
-def _neither(what: str, error: AliquotError) -> AliquotError:
-    return AliquotError(
-        error.reason,
-        f"{what!r} is neither a lease here nor a size: {error.message}",
-        facts=error.facts,
-        next=[*error.next, ("aliquot leases", "lists the leases")],
-    )
+        return _explain_ask(machine, size_called(what, policy=policy, isolation=isolation), form)
 
 
 def _explain_ask(machine: "Machine", ask: "Ask", form: str) -> int:

@@ -1,0 +1,70 @@
+/* One try to get more than the share has, and what came of it. */
+#ifndef VERIFY_ATTEMPT_H
+#define VERIFY_ATTEMPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DEVICES_MAX 16
+#define MIB (1ull << 20)
+
+/* The share under test, as whoever made it says; nothing of it comes from the library that is tried. */
+struct share {
+    unsigned devices;
+    char uuid[DEVICES_MAX][64];
+    uint64_t limit[DEVICES_MAX];         /* bytes */
+    uint64_t context_bytes[DEVICES_MAX]; /* what a context takes; 0 unknown */
+};
+
+extern struct share share;
+
+enum outcome {
+    HELD,
+    HOLE,
+    BROKEN,  /* the attempt itself did not run to its end */
+    UNTRIED, /* not offered here: `note` says why */
+};
+
+struct finding {
+    enum outcome outcome;
+    uint64_t granted; /* bytes that the share's processes had at once */
+    uint64_t limit;   /* of what they may have; 0 where it is not about bytes */
+    int result;       /* the driver's last answer; 0 where it is of no interest */
+    char note[256];
+};
+
+typedef struct finding attempt_function(void);
+
+enum environment { AS_IT_IS, NO_LIBRARY_PATH, EMPTY_LIBRARY_PATH, OTHER_SHARE, ALL_DEVICES, OTHER_ORDER, NOTHING };
+
+struct attempt {
+    const char *name, *group, *what;
+    attempt_function *run;
+    enum environment environment; /* in which the program is started anew for it */
+    bool in_static_program;
+};
+
+extern const struct attempt attempts[];
+extern const unsigned attempt_count;
+
+/* Bytes granted beside the limit: more is a hole. */
+struct finding judged(uint64_t granted, uint64_t limit, int result);
+struct finding with_note(struct finding finding, enum outcome outcome, const char *note);
+
+/* memory.c: as much as `device` gives, by one kind of allocation, all kept. `result` is the last refusal.
+ * The first try is one byte more than the limit. */
+typedef int allocate(uint64_t bytes, uint64_t *granted);
+uint64_t fill(allocate *one, unsigned device, int *result);
+/* driver_begin and fill by cuMemAlloc: what every way round is tried with. */
+struct finding fill_directly(void);
+uint64_t allocate_directly(unsigned device, int *result);
+
+attempt_function try_direct, try_legacy, try_pitch, try_managed, try_array, try_array_3d, try_mipmap, try_virtual,
+    try_virtual_mapped, try_async, try_async_thread, try_pool, try_graph_node, try_captured, try_contexts, try_module,
+    try_heap, try_double_free; /* memory.c, memory_indirect.c */
+attempt_function try_race, try_threads, try_fork, try_fork_after, try_exec;      /* processes.c */
+attempt_function try_addresses, try_deepbind, try_twice, try_environment, try_limits_file; /* ways.c */
+attempt_function try_static;                                                   /* processes.c */
+attempt_function try_devices, try_settings, try_other_processes;                 /* view.c */
+
+#endif

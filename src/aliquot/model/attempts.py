@@ -1,0 +1,49 @@
+"""What came of trying to break a share."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from aliquot.model.identities import LeaseId
+from aliquot.model.quantities import Bytes
+
+
+class Outcome(Enum):
+    HELD = "held"
+    HOLE = "hole"
+    """More than the share has, or something of others, was had."""
+    BROKEN = "broken"
+    """The attempt did not run to its end, so that nothing is proved."""
+    UNTRIED = "untried"
+    """It does not apply here; the note says why."""
+    NOT_HELD = "not-held"
+    """Nothing holds this yet, and every surface says so."""
+    KNOWN = "known"
+    """Not stopped by a share of this isolation, as the threat model says; not tried."""
+
+    @property
+    def failed(self) -> bool:
+        return self in (Outcome.HOLE, Outcome.BROKEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One way that was tried. Numbers are None where it is not about bytes."""
+
+    name: str
+    group: str
+    what: str
+    outcome: Outcome
+    granted: Bytes | None = None
+    """What the share's processes had at once."""
+    limit: Bytes | None = None
+    result: int | None = None
+    """The driver's last answer, a CUresult or nvmlReturn_t."""
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    lease: LeaseId
+    where: str
+    """``process``, or the container that it was tried in."""
+    attempts: tuple[Attempt, ...]
