@@ -39,20 +39,17 @@ static CUresult charge_unseen(uint64_t context, unsigned device)
 {
     struct entry entry = {.kind = KIND_CONTEXT, .key = context, .device = (uint8_t)device, .references = 1};
     entry.bytes = share_context_bytes(device);
-    if (!book_reserve())
+    if (!book_has_room())
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = account_charge(device, entry.bytes);
-    if (result != CUDA_SUCCESS) {
-        book_unreserve();
+    if (result != CUDA_SUCCESS)
         return result;
-    }
     book_lock();
     bool seen_meanwhile = book_find(KIND_CONTEXT, context) != NULL;
     if (!seen_meanwhile)
         book_put(&entry);
     book_unlock();
     if (seen_meanwhile) {
-        book_unreserve();
         account_release(device, entry.bytes);
     }
     return CUDA_SUCCESS;
@@ -68,13 +65,15 @@ CUresult account_place(uint64_t *context, unsigned *device)
         return result;
     if (current == NULL)
         return INVALID_CONTEXT;
+    *context = (uint64_t)current;
+    if (book_shows_context(*context, device))
+        return CUDA_SUCCESS;
     result = REAL(cuCtxGetDevice, CUresult (*)(CUdevice *))(&ordinal);
     if (result != CUDA_SUCCESS)
         return result;
     int index = devices_share_index(ordinal);
     if (index < 0)
         return CUDA_ERROR_SYSTEM_NOT_READY;
-    *context = (uint64_t)current;
     *device = (unsigned)index;
     book_lock();
     bool seen = book_find(KIND_CONTEXT, *context) != NULL;
@@ -86,11 +85,9 @@ CUresult account_place(uint64_t *context, unsigned *device)
 
 static CUresult begin(struct entry *entry)
 {
-    if (!book_reserve())
+    if (!book_has_room())
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = account_charge(entry->device, entry->bytes);
-    if (result != CUDA_SUCCESS)
-        book_unreserve();
     return result;
 }
 
@@ -120,7 +117,6 @@ CUresult account_begin_on(struct entry *entry, enum kind kind, uint64_t bytes, i
 CUresult account_end(struct entry *entry, CUresult result, uint64_t key)
 {
     if (result != CUDA_SUCCESS) {
-        book_unreserve();
         account_release(entry->device, entry->bytes);
         return result;
     }
@@ -163,7 +159,6 @@ CUresult account_gave(bool known, const struct entry *entry, CUresult result)
         book_unlock();
         return result;
     }
-    book_unreserve();
     if (entry->pool != 0)
         pools_freed(entry->pool, entry->bytes);
     else

@@ -1,35 +1,44 @@
 #include "book.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "latch.h"
+
 #define FIRST_SIZE 1024
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static latch lock;
 static struct entry *table;
-static uint64_t size; /* a power of two, or 0 */
-static uint64_t count;
-static uint64_t reserved;
+static _Atomic uint64_t size; /* a power of two, or 0 */
+static atomic_ulong count;
+/* Contexts in the book, for a look without the lock; a place is another's only once it was empty. */
+static struct {
+    _Atomic uint64_t context;
+    atomic_uint device;
+} contexts[16];
 
 void book_lock(void)
 {
-    pthread_mutex_lock(&lock);
+    latch_take(&lock);
 }
 
 void book_unlock(void)
 {
-    pthread_mutex_unlock(&lock);
+    latch_let_go(&lock);
 }
 
 /* What the parent holds is not the child's: its pages here are private copies. */
 static void in_child(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    latch_let_go(&lock);
     if (table != NULL)
         memset(table, 0, size * sizeof *table);
-    count = reserved = 0;
+    count = 0;
+    for (unsigned at = 0; at < sizeof contexts / sizeof *contexts; at++)
+        contexts[at].context = 0;
 }
 
 void book_open(void)
@@ -68,28 +77,66 @@ static bool grow(void)
     return true;
 }
 
-bool book_reserve(void)
+static bool is_roomy(void)
 {
+    return (atomic_load_explicit(&count, memory_order_relaxed) + 1) * 4 <= size * 3;
+}
+
+/* Looked at without the lock, so some threads at once may get beyond three quarters: the last quarter is theirs. */
+bool book_has_room(void)
+{
+    if (__builtin_expect(is_roomy(), 1))
+        return true;
     book_lock();
-    bool room = (count + reserved + 1) * 4 <= size * 3 || grow();
-    reserved += room;
+    bool room = is_roomy() || grow();
     book_unlock();
     return room;
 }
 
-void book_unreserve(void)
+/* ---- contexts ---- */
+
+static unsigned cell_of(uint64_t context)
 {
-    book_lock();
-    reserved -= reserved > 0;
-    book_unlock();
+    return (unsigned)(context * 0x9e3779b97f4a7c15u >> 60);
 }
+
+static void show_context(const struct entry *entry)
+{
+    unsigned cell = cell_of(entry->key);
+    if (atomic_load(&contexts[cell].context) != 0)
+        return; /* another's: this one is looked up */
+    atomic_store(&contexts[cell].device, entry->device);
+    atomic_store(&contexts[cell].context, entry->key);
+}
+
+static void hide_context(uint64_t context)
+{
+    unsigned cell = cell_of(context);
+    if (atomic_load(&contexts[cell].context) == context)
+        atomic_store(&contexts[cell].context, 0);
+}
+
+bool book_shows_context(uint64_t context, unsigned *device)
+{
+    unsigned cell = cell_of(context);
+    if (atomic_load_explicit(&contexts[cell].context, memory_order_acquire) != context)
+        return false;
+    *device = atomic_load_explicit(&contexts[cell].device, memory_order_relaxed);
+    return true;
+}
+
+/* ---- entries ---- */
 
 void book_put(const struct entry *entry)
 {
+    if (count + 2 > size && !grow())
+        return; /* the last free place ends every search. What is not in the book stays charged */
     struct entry *place = search(entry->kind, entry->key);
-    count += place->kind == KIND_FREE;
-    reserved -= reserved > 0;
+    if (place->kind == KIND_FREE)
+        atomic_store_explicit(&count, count + 1, memory_order_relaxed);
     *place = *entry;
+    if (entry->kind == KIND_CONTEXT)
+        show_context(entry);
 }
 
 struct entry *book_find(enum kind kind, uint64_t key)
@@ -111,7 +158,7 @@ static void remove_at(uint64_t gap)
         }
     }
     memset(&table[gap], 0, sizeof table[gap]);
-    count--;
+    atomic_store_explicit(&count, count - 1, memory_order_relaxed);
 }
 
 bool book_take(enum kind kind, uint64_t key, struct entry *out)
@@ -121,7 +168,8 @@ bool book_take(enum kind kind, uint64_t key, struct entry *out)
         return false;
     *out = *found;
     remove_at((uint64_t)(found - table));
-    reserved++;
+    if (kind == KIND_CONTEXT)
+        hide_context(key);
     return true;
 }
 

@@ -40,18 +40,19 @@ void book_open(void);
 void book_lock(void);
 void book_unlock(void);
 
-/* Room for one more entry, kept until book_put or book_unreserve. False: out of memory. */
-bool book_reserve(void);
-void book_unreserve(void);
+/* Room for one more entry, before the thing is made. False: out of memory. */
+bool book_has_room(void);
+
+/* Whether `context` is in the book, and its device. False also where only a look into the book tells. */
+bool book_shows_context(uint64_t context, unsigned *device);
 
 /* The rest under book_lock(). */
 
-/* Into reserved room. An entry of the same kind and key is replaced: its thing is gone. */
+/* An entry of the same kind and key is replaced: its thing is gone. */
 void book_put(const struct entry *entry);
 /* The entry in place, until the next book_put or book_take; NULL where there is none. */
 struct entry *book_find(enum kind kind, uint64_t key);
-/* Out of the book; its room stays reserved, for a book_put (the driver refused) or
- * book_unreserve (it is gone). */
+/* Out of the book; back by book_put where the driver refused to end it. */
 bool book_take(enum kind kind, uint64_t key, struct entry *out);
 /* The first entry at or after *at; *at then stands behind it. NULL at the end. */
 struct entry *book_next(uint64_t *at);

@@ -78,7 +78,7 @@ EXPORTED CUresult cuCtxFromGreenCtx(CUcontext *out, CUgreenCtx green)
     if (!governor_start())
         return CUDA_ERROR_SYSTEM_NOT_READY;
     CUresult result = REAL(cuCtxFromGreenCtx, CUresult (*)(CUcontext *, CUgreenCtx))(out, green);
-    if (result != CUDA_SUCCESS || out == NULL || !book_reserve())
+    if (result != CUDA_SUCCESS || out == NULL || !book_has_room())
         return result;
     struct entry face = {.kind = KIND_CONTEXT, .key = (uint64_t)*out, .references = 1};
     book_lock();
@@ -88,8 +88,6 @@ EXPORTED CUresult cuCtxFromGreenCtx(CUcontext *out, CUgreenCtx green)
     if (put)
         book_put(&face);
     book_unlock();
-    if (!put)
-        book_unreserve();
     return result;
 }
 
@@ -165,7 +163,6 @@ EXPORTED CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
         known->primary = true; /* seen before, or another thread was faster: charged already */
     book_unlock();
     if (known != NULL) {
-        book_unreserve();
         account_release(entry.device, entry.bytes);
     } else {
         account_end(&entry, result, (uint64_t)got);

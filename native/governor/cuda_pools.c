@@ -106,18 +106,15 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, uint64_t pool, CUstream
     CUresult result = account_place(&entry.owner, &device);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!book_reserve())
+    if (!book_has_room())
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = pools_make_room(pool, bytes, &device);
-    if (result != CUDA_SUCCESS) {
-        book_unreserve();
+    if (result != CUDA_SUCCESS)
         return result;
-    }
     entry.device = (uint8_t)device;
     CUdeviceptr got = 0;
     result = take(out != NULL ? &got : NULL, bytes, pool, stream);
     if (result != CUDA_SUCCESS) {
-        book_unreserve();
         pools_freed(pool, bytes);
         return result;
     }

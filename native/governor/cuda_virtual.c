@@ -88,13 +88,12 @@ EXPORTED CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUm
     struct entry taken, mapping = {.kind = KIND_MAPPING, .key = address, .bytes = bytes, .owner = handle};
     if (!governor_start())
         return CUDA_ERROR_SYSTEM_NOT_READY;
-    if (!book_reserve())
+    if (!book_has_room())
         return CUDA_ERROR_OUT_OF_MEMORY;
     add_reference(handle);
     CUresult result = REAL(cuMemMap, CUresult (*)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle,
                                                   unsigned long long))(address, bytes, offset, handle, flags);
     if (result != CUDA_SUCCESS) {
-        book_unreserve();
         account_gave(take_reference(handle, &taken), &taken, CUDA_SUCCESS);
         return result;
     }
@@ -114,7 +113,6 @@ EXPORTED CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
     for (CUdeviceptr at = address; result == CUDA_SUCCESS && at - address < bytes; at += mapping.bytes) {
         if (!account_take(KIND_MAPPING, at, &mapping) || mapping.bytes == 0)
             break;
-        book_unreserve();
         account_gave(take_reference(mapping.owner, &taken), &taken, CUDA_SUCCESS);
     }
     return result;

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "latch.h"
 #include "refusal.h"
 #include "share.h"
 #include "slots.h"
@@ -14,21 +15,21 @@
 #define LOOKS 3
 
 /* This process's threads take turns at its slot. Never held across a call into the driver. */
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static latch turn;
 
 static void before_fork(void)
 {
-    pthread_mutex_lock(&turn);
+    latch_take(&turn);
 }
 
 static void in_parent(void)
 {
-    pthread_mutex_unlock(&turn);
+    latch_let_go(&turn);
 }
 
 static void in_child(void)
 {
-    pthread_mutex_init(&turn, NULL);
+    latch_let_go(&turn);
     slots_forget();
 }
 
@@ -44,9 +45,9 @@ bool ledger_open(bool writable)
 
 bool ledger_claim(void)
 {
-    pthread_mutex_lock(&turn);
+    latch_take(&turn);
     bool claimed = slots_claim();
-    pthread_mutex_unlock(&turn);
+    latch_let_go(&turn);
     return claimed;
 }
 
@@ -86,10 +87,10 @@ enum charge ledger_charge(unsigned device, uint64_t bytes)
             sched_yield();
         uint32_t generation = share_generation(); /* before the value: never newer than what was gone by */
         uint64_t limit = share_memory_limit(device);
-        pthread_mutex_lock(&turn);
+        latch_take(&turn);
         slots_saw_limits(generation);
         answer = bytes > limit ? OVER_LIMIT : charge_once(device, bytes, limit);
-        pthread_mutex_unlock(&turn);
+        latch_let_go(&turn);
         if (bytes > limit)
             break;
     }
@@ -102,10 +103,10 @@ void ledger_release(unsigned device, uint64_t bytes)
 {
     if (bytes == 0)
         return;
-    pthread_mutex_lock(&turn);
+    latch_take(&turn);
     if (slots_claimed())
         slots_change_own(device, 0, bytes, TOTAL_NO_LIMIT);
-    pthread_mutex_unlock(&turn);
+    latch_let_go(&turn);
 }
 
 void ledger_denied(unsigned device)
@@ -118,14 +119,14 @@ void ledger_denied(unsigned device)
 uint64_t ledger_used(unsigned device)
 {
     uint64_t total = 0;
-    pthread_mutex_lock(&turn);
+    latch_take(&turn);
     for (unsigned slot = 0, slots = slots_in_use(); slot < slots; slot++) {
         uint64_t used = slots_used(slot, device);
         if (used != 0 && slots_alive(slot))
             total = add_capped(total, used);
     }
     slots_asked();
-    pthread_mutex_unlock(&turn);
+    latch_let_go(&turn);
     return total;
 }
 
@@ -133,7 +134,7 @@ unsigned ledger_processes(unsigned device, struct ledger_process *out, unsigned 
 {
     uint64_t here = slots_pid_namespace();
     unsigned count = 0;
-    pthread_mutex_lock(&turn);
+    latch_take(&turn);
     for (unsigned slot = 0, slots = slots_in_use(); slot < slots; slot++) {
         const aliquot_slot *entry = &share.ledger->slots[slot];
         uint64_t pid = load(&entry->pid), used = slots_used(slot, device);
@@ -144,6 +145,6 @@ unsigned ledger_processes(unsigned device, struct ledger_process *out, unsigned 
         count++;
     }
     slots_asked();
-    pthread_mutex_unlock(&turn);
+    latch_let_go(&turn);
     return count;
 }

@@ -64,7 +64,6 @@ static void live_change(uint64_t pool, uint64_t more, uint64_t less)
     }
     book_unlock();
     if (last) {
-        book_unreserve();
         ledger_release(ended.device, ended.bytes);
     }
 }
@@ -120,7 +119,7 @@ CUresult pools_remember(uint64_t pool, CUdevice device)
     int index = devices_share_index(device);
     if (index < 0)
         return CUDA_ERROR_NOT_SUPPORTED;
-    if (!book_reserve())
+    if (!book_has_room())
         return CUDA_ERROR_OUT_OF_MEMORY;
     entry.device = (uint8_t)index;
     book_lock();
@@ -128,8 +127,6 @@ CUresult pools_remember(uint64_t pool, CUdevice device)
     if (known == NULL || known->gone)
         book_put(&entry);
     book_unlock();
-    if (known != NULL)
-        book_unreserve();
     settle(pool);
     return CUDA_SUCCESS;
 }
@@ -177,7 +174,6 @@ CUresult pools_keep(struct entry *entry, CUstream stream, free_in_order *give)
         trim_to(entry->pool, 0);
         if (!settle(entry->pool)) {
             give(entry->key, stream);
-            book_unreserve();
             pools_freed(entry->pool, entry->bytes);
             ledger_denied(entry->device);
             return CUDA_ERROR_OUT_OF_MEMORY;

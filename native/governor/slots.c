@@ -56,6 +56,8 @@ void slots_asked(void)
 static void settle(aliquot_slot *slot, unsigned device, uint64_t now)
 {
     uint64_t changed = load(&slot->changed[device]);
+    if (now == changed)
+        return;
     double held = now > changed ? (double)(now - changed) / 1e9 * (double)load(&slot->used[device]) : 0;
     store(&slot->byte_seconds[device], as_bits(as_double(load(&slot->byte_seconds[device])) + held));
     store(&slot->changed[device], now);

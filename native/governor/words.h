@@ -9,12 +9,12 @@
 
 static inline uint64_t load(const uint64_t *word)
 {
-    return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
 static inline void store(uint64_t *word, uint64_t value)
 {
-    __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
 static inline double as_double(uint64_t bits)
