@@ -41,7 +41,8 @@ def main() -> int:
         return 2
     folder = Path(sys.argv[1])
     found = faults(cuda_symbols(folder), read_table(CUDA_TABLE))
-    found += faults(nvml_symbols(folder), read_table(NVML_TABLE))
+    table = read_table(NVML_TABLE)
+    found += faults(nvml_symbols(folder, table), table)
     for line in found:
         print(line)
     return 1 if found else 0

@@ -1,8 +1,9 @@
 """Write the counted parts of docs/softgpu.md: `--check` only looks whether they are up to date.
 
 What the driver's library defines itself is a strong symbol in it, what only answers NOT_SUPPORTED a weak
-one (native/softgpu/generate_stubs.py), so the built library is the list. The forms of PTX are those of
-the engine's table. The figures of numba-cuda's tests come from tests/numba_suite/expected.tsv.
+one, or behind a gate the stub itself (native/softgpu/generate_stubs.py), so the built library is the list.
+The forms of PTX are those of the engine's table. The figures of numba-cuda's tests come from
+tests/numba_suite/expected.tsv.
 """
 
 from __future__ import annotations
@@ -43,14 +44,16 @@ FAMILIES = {
 def functions(library: str, prefix: str) -> dict[str, bool]:
     """Names without version and stream suffix, and whether any version of it is real."""
     symbols = subprocess.run(
-        ["nm", "-D", "--defined-only", str(LIBRARIES / library)], capture_output=True, text=True, check=True
+        ["nm", "--defined-only", str(LIBRARIES / library)], capture_output=True, text=True, check=True
     ).stdout
+    listed = {symbol: (address, binding) for address, binding, symbol in map(str.split, symbols.splitlines())}
     found: dict[str, bool] = {}
-    for line in symbols.splitlines():
-        _, binding, symbol = line.split()
+    for symbol, (_, binding) in listed.items():
         name = re.sub(r"(_v\d+)?(_pt[sd][sz])?$", "", symbol)
         if name.startswith(prefix) and binding in "TW":
-            found[name] = found.get(name, False) or binding == "T"
+            gated, stub = listed.get(f"sg_here_{symbol}"), listed.get(f"sg_stub_{symbol}")
+            real = binding == "T" if gated is None else stub is None or gated[0] != stub[0]
+            found[name] = found.get(name, False) or real
     return found
 
 

@@ -152,10 +152,17 @@ def dated(position: int, count: int, versions: list[int]) -> int:
     return versions[min(position, len(versions) - 1)]
 
 
-def nvml_symbols(folder: Path) -> list[Symbol]:
-    """NVML has no dates: its ``version`` is the number in the name."""
+def nvml_symbols(folder: Path, dated: Mapping[str, Mapping[str, str]]) -> list[Symbol]:
+    """NVML's header dates nothing: the date in the table is kept, and what is new is of this toolkit."""
     listed = prototypes(preprocessed(folder / "nvml.h", NVML_FACES)) | UNLISTED_NVML
-    return [Symbol(name, *split_symbol(name), listed[name]) for name in sorted(listed)]
+    toolkit = re.search(r"#define CUDA_VERSION (\d+)", (folder / "cuda.h").read_text())
+    assert toolkit is not None, f"{folder}/cuda.h does not say which version it is of"
+    symbols = []
+    for name in sorted(listed):
+        base, _, per_thread = split_symbol(name)
+        version = int(dated[name]["version"] if name in dated else toolkit[1])
+        symbols.append(Symbol(name, base, version, per_thread, listed[name]))
+    return symbols
 
 
 def read_table(path: Path) -> dict[str, dict[str, str]]:
@@ -184,7 +191,8 @@ def main() -> int:
         print(__doc__, file=sys.stderr)
         return 2
     folder = Path(sys.argv[1])
-    for path, symbols in ((CUDA_TABLE, cuda_symbols(folder)), (NVML_TABLE, nvml_symbols(folder))):
+    nvml = nvml_symbols(folder, read_table(NVML_TABLE))
+    for path, symbols in ((CUDA_TABLE, cuda_symbols(folder)), (NVML_TABLE, nvml)):
         path.write_text(table_text(symbols, read_table(path)))
         print(f"{path.name}: {len(symbols)} symbols")
     return 0

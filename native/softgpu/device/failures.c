@@ -22,6 +22,7 @@ struct sg_failing {
     _Atomic uint32_t seen;     /* the shared word when it was read ... */
     _Atomic uint64_t looked_ns; /* ... and when the file was last looked at, by the coarse clock */
     _Atomic bool any;
+    _Atomic int branch;        /* now.branch, for who asks nothing else */
     uint64_t modified_ns, size, inode;
     uint64_t allocations;      /* since the file changed */
     sg_failures now;
@@ -197,6 +198,7 @@ static void look(sg_device *device, struct sg_failing *failing) {
         failing->modified_ns = modified;
         failing->size = size;
         failing->inode = inode;
+        atomic_store(&failing->branch, failing->now.branch);
         atomic_store(&failing->any, size > 0);
     }
     report(device, &failing->now);
@@ -221,6 +223,7 @@ static struct sg_failing *failing_of(sg_device *device) {
     return known;
 }
 
+/* Was the file looked at since the command last wrote it, and within LOOK_NS? */
 static bool is_fresh(const sg_device *device, struct sg_failing *failing) {
     uint32_t word = device->state != NULL ? atomic_load(&device->state->failures_changed) : UINT32_MAX;
     uint64_t now = coarse_ns();
@@ -229,6 +232,15 @@ static bool is_fresh(const sg_device *device, struct sg_failing *failing) {
     atomic_store(&failing->seen, word);
     atomic_store(&failing->looked_ns, now);
     return false;
+}
+
+/* Of an opened device the word alone; of another, which has none, that it was looked at within LOOK_NS. */
+static bool is_recent(const sg_device *device, struct sg_failing *failing, uint64_t *now) {
+    if (device->state != NULL)
+        return atomic_load(&device->state->failures_changed) == atomic_load(&failing->seen);
+    if (*now == 0)
+        *now = coarse_ns();
+    return *now - atomic_load(&failing->looked_ns) < LOOK_NS;
 }
 
 bool sg_failures_any(sg_device *device, sg_failures *failures) {
@@ -249,6 +261,24 @@ bool sg_failures_any(sg_device *device, sg_failures *failures) {
 void sg_failures_now(sg_device *device, sg_failures *failures) {
     if (!sg_failures_any(device, failures))
         *failures = (sg_failures){.slow_ppm = 1000000};
+}
+
+int sg_oldest_branch(sg_device *devices, int count, bool cheap) {
+    uint64_t now = 0;
+    int oldest = 0;
+    for (int i = 0; i < count; i++) {
+        struct sg_failing *failing = failing_of(&devices[i]);
+        if (failing == NULL)
+            continue;
+        if (!(cheap && is_recent(&devices[i], failing, &now)) && !is_fresh(&devices[i], failing)) {
+            pthread_mutex_lock(&failing->lock);
+            look(&devices[i], failing);
+            pthread_mutex_unlock(&failing->lock);
+        }
+        int branch = atomic_load(&failing->branch);
+        oldest = oldest == 0 || (branch != 0 && branch < oldest) ? branch : oldest;
+    }
+    return oldest;
 }
 
 uint64_t sg_failures_newest(const sg_failures *failures) {

@@ -43,6 +43,10 @@ bool sg_failures_any(sg_device *device, sg_failures *failures);
 uint64_t sg_failures_newest(const sg_failures *failures);
 /* Does this allocation fail? Counts it. */
 bool sg_failures_allocation(sg_device *device);
+/* The oldest driver branch that one of the devices was told, the driver being one for all of them; 0 none.
+ * `cheap`: a few loads for a device that this process has opened, where a file edited by hand is noticed at the next
+ * question that is not; of another, what is known may be LOOK_NS old. */
+int sg_oldest_branch(sg_device *devices, int count, bool cheap);
 /* CUDA's version of a driver branch, as cuDriverGetVersion tells it; 0 for a branch that is not known. */
 int sg_cuda_version_of_branch(int branch);
 

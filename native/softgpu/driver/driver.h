@@ -14,7 +14,9 @@
 
 #define SG_EXPORT __attribute__((visibility("default")))
 /* A second exported name of the same function. */
-#define SG_ALIAS(name, target) extern __typeof__(target) name __attribute__((alias(#target), visibility("default")))
+#define SG_ALIAS(name, target) extern __typeof__(target) name __attribute__((alias(SG_TEXT(target)), visibility("default")))
+#define SG_TEXT(name) SG_TEXT_OF(name) /* by the name that a late function has in here */
+#define SG_TEXT_OF(name) #name
 /* The variants for programs built with a default stream for each thread are in per_thread.c. One that is
  * only a second name takes the legacy stream instead: it orders more than it must, never less. */
 #define SG_PTSZ(target) SG_ALIAS(target##_ptsz, target)
@@ -36,6 +38,8 @@ typedef struct sg_gpu {
 /* SUCCESS, NOT_INITIALIZED (before cuInit, or in a forked child) or what cuInit failed with. */
 CUresult sg_ready(void);
 int sg_gpu_count(void);
+/* All devices of the machine, visible or not; also before cuInit. */
+sg_device *sg_inventory(int *count);
 CUresult sg_gpu_get(CUdevice ordinal, sg_gpu **gpu);
 /* CUDA_VISIBLE_DEVICES: which of `count` devices, in which order. Returns how many. */
 int sg_visible_select(const char *value, const sg_device *devices, int count, int *chosen);

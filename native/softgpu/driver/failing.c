@@ -77,16 +77,9 @@ void sg_failing_linger(sg_device *device, uint64_t began_ns) {
         rest(10000000);
 }
 
-/* The driver is one for all devices; the oldest that one of them was told counts. */
-int sg_driver_cuda_version(void) {
-    int version = SG_CUDA_VERSION;
-    for (int i = 0; i < sg_gpu_count(); i++) {
-        sg_gpu *gpu;
-        sg_failures now;
-        if (sg_gpu_get(i, &gpu) != CUDA_SUCCESS || !sg_failures_any(gpu->device, &now) || now.branch == 0)
-            continue;
-        int told = sg_cuda_version_of_branch(now.branch);
-        version = told < version ? told : version;
-    }
-    return version;
+int sg_driver_cuda_version(bool cheap) {
+    int count;
+    sg_device *devices = sg_inventory(&count);
+    int told = sg_oldest_branch(devices, count, cheap);
+    return told != 0 ? sg_cuda_version_of_branch(told) : SG_CUDA_VERSION;
 }

@@ -14,7 +14,8 @@ uint64_t sg_failing_duration(sg_device *device, uint64_t ns);
 /* After a kernel that began at `began_ns`, in its turn. */
 void sg_failing_linger(sg_device *device, uint64_t began_ns);
 bool sg_device_lost(const sg_failures *failures);
-/* What cuDriverGetVersion says, and which functions there are. */
-int sg_driver_cuda_version(void);
+/* What cuDriverGetVersion says, and which functions there are: of the oldest branch that a device was told
+ * (sg_oldest_branch). */
+int sg_driver_cuda_version(bool cheap);
 
 #endif

@@ -10,7 +10,8 @@ typedef enum { NOT_YET, READY, FORKED } phase;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic phase now = NOT_YET;
-static sg_device *devices;
+static sg_device *devices; /* all that there are */
+static int device_count;
 static sg_gpu *gpus;
 static int gpu_count;
 
@@ -40,9 +41,9 @@ static CUresult find_devices(void) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (sg_inventory_folder((const void *)&find_devices, folder, sizeof folder) != 0)
         return CUDA_ERROR_NO_DEVICE;
-    int found = sg_inventory_read(folder, devices, SG_MAXIMUM_DEVICES), count = found;
+    int count = device_count = sg_inventory_read(folder, devices, SG_MAXIMUM_DEVICES);
     if (visible != NULL)
-        count = sg_visible_select(visible, devices, found, chosen);
+        count = sg_visible_select(visible, devices, device_count, chosen);
     if (count == 0)
         return CUDA_ERROR_NO_DEVICE;
     if ((gpus = calloc((size_t)count, sizeof *gpus)) == NULL)
@@ -73,10 +74,31 @@ SG_EXPORT CUresult cuInit(unsigned flags) {
     return result;
 }
 
+/* What a program sees that looks names up before it calls cuInit: read once. */
+static sg_device *inventory_before(int *count) {
+    static char folder[4096]; /* under `lock`, as the next two */
+    static sg_device *early;
+    static int early_count;
+    pthread_mutex_lock(&lock);
+    if (early == NULL && (early = calloc(SG_MAXIMUM_DEVICES, sizeof *early)) != NULL &&
+        sg_inventory_folder((const void *)&find_devices, folder, sizeof folder) == 0)
+        early_count = sg_inventory_read(folder, early, SG_MAXIMUM_DEVICES);
+    *count = early_count;
+    pthread_mutex_unlock(&lock);
+    return early;
+}
+
+sg_device *sg_inventory(int *count) {
+    if (atomic_load_explicit(&now, memory_order_acquire) == NOT_YET)
+        return inventory_before(count);
+    *count = device_count;
+    return devices;
+}
+
 SG_EXPORT CUresult cuDriverGetVersion(int *version) {
     if (version == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *version = sg_driver_cuda_version();
+    *version = sg_driver_cuda_version(false);
     return CUDA_SUCCESS;
 }
 
@@ -100,8 +122,10 @@ CUresult sg_gpu_get(CUdevice ordinal, sg_gpu **gpu) {
 
 void sg_log_unsupported(const char *kind, const char *name) {
     CUcontext context = sg_ready() == CUDA_SUCCESS ? sg_current_or_null() : NULL;
+    int count;
+    const sg_device *known = sg_inventory(&count);
     if (context != NULL)
         sg_log_once(context->gpu->device, kind, name);
-    else if (gpu_count > 0)
-        sg_log_once(gpus[0].device, kind, name);
+    else if (count > 0)
+        sg_log_once(gpu_count > 0 ? gpus[0].device : &known[0], kind, name);
 }

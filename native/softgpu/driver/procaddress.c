@@ -24,7 +24,7 @@ static const sg_symbol *first_of(const char *name) {
 
 static void *choose(const char *name, int version, bool per_thread, int *status) {
     const sg_symbol *end = sg_symbols + sg_symbol_count, *best = NULL;
-    const int newest = sg_driver_cuda_version();
+    const int newest = sg_driver_cuda_version(false);
     *status = SYMBOL_NOT_FOUND;
     for (const sg_symbol *s = first_of(name); s != NULL && s < end && strcmp(s->base, name) == 0; s++) {
         if (s->version > newest)

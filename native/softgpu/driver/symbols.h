@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "late_symbol.h"
+
 typedef struct {
     const char *base;
     int version;

@@ -12,10 +12,14 @@
 #include "nvml_types.h"
 
 #define SG_EXPORT __attribute__((visibility("default")))
-#define SG_ALIAS(name, target) extern __typeof__(target) name __attribute__((alias(#target), visibility("default")))
+#define SG_ALIAS(name, target) extern __typeof__(target) name __attribute__((alias(SG_TEXT(target)), visibility("default")))
+#define SG_TEXT(name) SG_TEXT_OF(name) /* by the name that a late function has in here */
+#define SG_TEXT_OF(name) #name
 
 nvmlReturn_t sg_session_ready(void);
 int sg_session_count(void);
+/* The driver branch that the devices were told to be of; 0 none. */
+int sg_session_branch(void);
 /* The device of a handle; its state is not open yet. */
 nvmlReturn_t sg_session_device_for(const char *file, nvmlDevice_t handle, sg_device **device);
 /* The same, with its shared state open. */

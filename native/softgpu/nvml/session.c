@@ -74,6 +74,10 @@ int sg_session_count(void) {
     return device_count;
 }
 
+int sg_session_branch(void) {
+    return sg_oldest_branch(devices, device_count, false);
+}
+
 nvmlDevice_t sg_session_handle(int index) {
     return (nvmlDevice_t)&devices[index];
 }

@@ -9,15 +9,9 @@
  * a minor number of 0 was never released. */
 enum { DRIVER_BRANCH = 615 };
 
-/* The driver is one for all devices: the oldest branch that one of them was told. */
 static int branch(void) {
-    int branch = DRIVER_BRANCH;
-    for (int i = 0; i < sg_session_count(); i++) {
-        sg_failures now;
-        if (sg_failures_any((sg_device *)sg_session_handle(i), &now) && now.branch != 0 && now.branch < branch)
-            branch = now.branch;
-    }
-    return branch;
+    int told = sg_session_branch();
+    return told != 0 ? told : DRIVER_BRANCH;
 }
 
 static nvmlReturn_t version(bool of_nvml, char *text, unsigned length) {
