@@ -71,18 +71,19 @@ LIST(nvmlDeviceGetMPSComputeRunningProcesses, process_v1, false)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, process_v2, false)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, process_v2, false)
 
-struct utilisation_sample {
-    unsigned pid;
-    unsigned long long time;
-    unsigned multiprocessors, memory, encoder, decoder;
-};
-
 static bool is_ours(unsigned pid, const struct ledger_process *processes, unsigned count)
 {
     for (unsigned at = 0; at < count; at++)
         if ((unsigned)processes[at].pid == pid)
             return true;
     return false;
+}
+
+static struct utilisation_sample of_share(unsigned device, struct utilisation_sample sample)
+{
+    sample.multiprocessors = nvml_percent_of_share(device, sample.multiprocessors);
+    sample.memory = nvml_percent_of_share(device, sample.memory);
+    return sample;
 }
 
 EXPORTED nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, struct utilisation_sample *samples,
@@ -99,7 +100,7 @@ EXPORTED nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, struc
     unsigned ours = index < 0 ? 0 : ledger_processes((unsigned)index, processes, ALIQUOT_SLOTS_MAX), kept = 0;
     for (unsigned at = 0; at < *count; at++)
         if (is_ours(samples[at].pid, processes, ours))
-            samples[kept++] = samples[at];
+            samples[kept++] = of_share((unsigned)index, samples[at]);
     *count = kept;
     return NVML_SUCCESS;
 }
@@ -183,8 +184,12 @@ EXPORTED nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
         return NVML_ERROR_INVALID_ARGUMENT;
     unsigned ours = ledger_processes((unsigned)index, processes, ALIQUOT_SLOTS_MAX), room = asked->count, kept = 0;
     for (unsigned at = 0; at < all.count && at < CARDS_PROCESSES_MAX; at++)
-        if (is_ours(everybody[at].pid, processes, ours) && kept++ < room)
-            asked->processes[kept - 1] = everybody[at];
+        if (is_ours(everybody[at].pid, processes, ours) && kept++ < room) {
+            struct process_use use = everybody[at];
+            use.multiprocessors = nvml_percent_of_share((unsigned)index, use.multiprocessors);
+            use.memory = nvml_percent_of_share((unsigned)index, use.memory);
+            asked->processes[kept - 1] = use;
+        }
     asked->count = kept;
     return kept > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }

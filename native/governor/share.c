@@ -214,6 +214,12 @@ uint64_t share_context_bytes(unsigned device)
     return __atomic_load_n(&limits->devices[device].context_bytes, __ATOMIC_RELAXED);
 }
 
+uint32_t share_thousandths(unsigned device)
+{
+    uint32_t part = __atomic_load_n(&limits->devices[device].compute, __ATOMIC_RELAXED);
+    return part == 0 ? 1 : part > 1000 ? 1000 : part;
+}
+
 uint32_t share_generation(void)
 {
     return __atomic_load_n(&limits->sequence, __ATOMIC_ACQUIRE) & ~1u; /* odd: the change is not made yet */

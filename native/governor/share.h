@@ -45,6 +45,8 @@ bool share_is_ledger(int descriptor);
 /* Live values of `device` (< share.devices): a change of the limits file is seen at once. */
 uint64_t share_memory_limit(unsigned device);
 uint64_t share_context_bytes(unsigned device);
+/* Thousandths of the device's time that are the share's; at least 1. */
+uint32_t share_thousandths(unsigned device);
 /* Which values these are: even, and larger after every change of the file. */
 uint32_t share_generation(void);
 

@@ -107,8 +107,36 @@ PUBLIC int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory2 *memory)
     { (void)infos; return device == NULL || count == NULL ? 2 : (*count = 77, 7); }
 LIST(nvmlDeviceGetComputeRunningProcesses)
 LIST(nvmlDeviceGetComputeRunningProcesses_v2)
-LIST(nvmlDeviceGetComputeRunningProcesses_v3)
 LIST(nvmlDeviceGetGraphicsRunningProcesses_v3)
+struct listed { unsigned pid; unsigned long long used; unsigned instances[2]; };
+/* 77 processes, of which ours is one where FAKE_KNOWS says so: as in a pid namespace it is not. */
+PUBLIC int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struct listed *rows)
+{
+    unsigned room = device == NULL || count == NULL ? 0 : *count;
+    if (device == NULL || count == NULL)
+        return 2;
+    *count = 77;
+    if (room < 77)
+        return 7;
+    for (unsigned at = 0; at < 77; at++)
+        rows[at] = (struct listed){.pid = at + 1};
+    if (getenv("FAKE_KNOWS") != NULL)
+        rows[5].pid = (unsigned)getpid();
+    return 0;
+}
+struct rates { unsigned gpu, memory; };
+PUBLIC int nvmlDeviceGetUtilizationRates(void *device, struct rates *rates)
+{
+    return device == NULL || rates == NULL ? 2 : (*rates = (struct rates){97, 88}, 0);
+}
+PUBLIC int nvmlDeviceGetEncoderUtilization(void *device, unsigned *percent, unsigned *period)
+{
+    return device == NULL || percent == NULL || period == NULL ? 2 : (*percent = 66, *period = 1000, 0);
+}
+PUBLIC int nvmlGpmQueryDeviceSupport(void *device, unsigned *support)
+{
+    return device == NULL || support == NULL ? 2 : (support[1] = 1, 0);
+}
 struct details { unsigned version, mode, count; void *processes; };
 PUBLIC int nvmlDeviceGetRunningProcessDetailList(void *device, struct details *details)
 {
@@ -137,8 +165,8 @@ PUBLIC int nvmlDeviceGetProcessUtilization(void *device, struct sample *samples,
     if (device == NULL || count == NULL)
         return 2;
     if (samples != NULL) {
-        samples[0] = (struct sample){.pid = 1, .sm = 10};
-        samples[1] = (struct sample){.pid = (unsigned)getpid(), .sm = 20};
+        samples[0] = (struct sample){.pid = 1, .sm = 10, .encoder = 50};
+        samples[1] = (struct sample){.pid = (unsigned)getpid(), .sm = 20, .memory = 60, .encoder = 7};
     }
     *count = 2;
     return 0;

@@ -1,5 +1,7 @@
 """NVML in a share: its devices, its memory, its processes."""
 
+import re
+
 import pytest
 from tests.native.governor.shares import UUIDS, MakeShare, ShareOnDisk
 
@@ -161,7 +163,8 @@ def uses(room, number=1):
 say([uses(8), uses(1), uses(0), uses(8, 3)])
 """
     )
-    assert seen == [[0, 1, [[True, 20]]], [0, 1, [[True, 20]]], [7, 1, []], [25, 8, []]]
+    # 20 % of the device are 80 % of a quarter of it.
+    assert seen == [[0, 1, [[True, 80]]], [0, 1, [[True, 80]]], [7, 1, []], [25, 8, []]]
 
 
 def test_utilisation_of_other_tenants_is_not_shown(share: ShareOnDisk) -> None:
@@ -171,10 +174,74 @@ def test_utilisation_of_other_tenants_is_not_shown(share: ShareOnDisk) -> None:
 check(nvml.nvmlInit_v2()); begin()
 count, rows = ctypes.c_uint(8), (ctypes.c_ulonglong * 64)()
 check(nvml.nvmlDeviceGetProcessUtilization(handle(0), rows, ref(count), ctypes.c_ulonglong(0)))
-say([count.value, rows[0] & 0xffffffff == os.getpid()])
+say([count.value, rows[0] & 0xffffffff == os.getpid(), rows[2] & 0xffffffff, rows[2] >> 32])
 """
     )
-    assert seen == [1, True]
+    assert seen == [1, True, 80, 100], "of a quarter of the device, and never more than all of it"
+
+
+USE = """
+check(nvml.nvmlInit_v2())
+def use():
+    rates, percent, period = (ctypes.c_uint * 2)(9, 9), ctypes.c_uint(9), ctypes.c_uint(9)
+    return [nvml.nvmlDeviceGetUtilizationRates(handle(0), rates), *rates,
+            nvml.nvmlDeviceGetEncoderUtilization(handle(0), ref(percent), ref(period)), percent.value]
+idle = use()
+begin()
+say([idle, use(), nvml.nvmlDeviceGetUtilizationRates(handle(0), None)])
+"""
+
+
+def test_utilisation_is_of_the_share_s_own_time(share: ShareOnDisk) -> None:
+    seen = share.run(NVML + USE, FAKE_KNOWS="1")
+    assert seen == [[0, 0, 0, 0, 0], [0, 80, 100, 0, 7], 2]
+
+
+def test_utilisation_that_nobody_knows_is_not_zero(share: ShareOnDisk) -> None:
+    """The driver names the processes otherwise than this pid namespace does."""
+    seen = share.run(NVML + USE)
+    assert seen == [[0, 0, 0, 0, 0], [3, 0, 0, 3, 0], 2]
+
+
+def test_what_is_counted_for_the_device_alone_is_not_told(share: ShareOnDisk) -> None:
+    alone = [row["symbol"] for row in read_table(NVML_TABLE).values() if row["why"].startswith("counted for")]
+    assert "nvmlGpmSampleGet" in alone
+    seen = share.run(
+        NVML
+        + f"""
+check(nvml.nvmlInit_v2())
+support = (ctypes.c_uint * 2)(1, 1)
+check(nvml.nvmlGpmQueryDeviceSupport(handle(0), support))
+count = ctypes.c_uint(0)
+since = ctypes.c_ulonglong(0)
+samples = [nvml.nvmlDeviceGetSamples(handle(0), kind, since, None, ref(count), None) for kind in range(10)]
+say([[getattr(nvml, s)(handle(0), None, None) for s in {alone!r}], support[1], samples])
+"""
+    )
+    told, supported, samples = seen
+    assert told == [3] * len(alone)
+    assert supported == 0
+    index = list(read_table(NVML_TABLE)).index("nvmlDeviceGetSamples")
+    passes = 100000 + index
+    assert samples == [passes, 3, 3, 3, 3, passes, passes, passes, 3, 3]
+
+
+def test_no_call_that_changes_the_device_passes() -> None:
+    """By their verbs: a function of a new header that sets something must be looked at."""
+    verbs = re.compile(
+        r"(?<!Get)(Set|Reset|Clear|Create|Destroy|Freeze|Modify|Remove|Activate|Enable|Disable|Write)"
+    )
+    own_objects = {
+        "nvmlEventSet",
+        "nvmlSystemEventSet",
+        "nvmlDeviceSetCpuAffinity",
+        "nvmlDeviceClearCpuAffinity",
+    }
+    for row in read_table(NVML_TABLE).values():
+        symbol = row["symbol"]
+        reads = "Get" in symbol or "Query" in symbol or symbol.startswith(tuple(own_objects))
+        if verbs.search(symbol.removeprefix("nvml")) and not reads:
+            assert row["class"] == "refuse", symbol
 
 
 def test_what_would_change_the_device_for_everybody_is_refused(share: ShareOnDisk) -> None:

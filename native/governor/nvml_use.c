@@ -1,0 +1,178 @@
+/* How busy: of a share, what its own processes used, and 100 % is the share.
+ *
+ * The driver samples by process; what it says of the device is of all tenants. Where it does not know
+ * our processes (it names others than this pid namespace does), nothing is known, and that is said: a
+ * zero would be a lie that a scheduler acts on. What it counts for the device alone is not answered.
+ */
+#include <stddef.h>
+#include <time.h>
+
+#include "governor.h"
+#include "ledger.h"
+#include "nvml_api.h"
+#include "share.h"
+#include "surface.h"
+
+enum { PROCESSES_MAX = 1024, SAMPLES_FOR_US = 1000000 };
+
+struct listed { /* nvmlProcessInfo_v2_t and v3 */
+    unsigned pid;
+    unsigned long long used;
+    unsigned gpu_instance, compute_instance;
+};
+
+struct use {
+    unsigned multiprocessors, memory, encoder, decoder; /* percent of the device */
+};
+
+unsigned nvml_percent_of_share(unsigned device, unsigned percent)
+{
+    unsigned long long part = (unsigned long long)percent * 1000 / share_thousandths(device);
+    return part > 100 ? 100 : (unsigned)part;
+}
+
+static bool is_one_of(unsigned pid, const struct ledger_process *processes, unsigned count)
+{
+    for (unsigned at = 0; at < count; at++)
+        if ((unsigned)processes[at].pid == pid)
+            return true;
+    return false;
+}
+
+/* Whether the driver calls our processes as we do. */
+static bool driver_knows(nvmlDevice_t device, const struct ledger_process *processes, unsigned count)
+{
+    typedef nvmlReturn_t list(nvmlDevice_t, unsigned *, void *);
+    struct listed rows[PROCESSES_MAX];
+    unsigned listed = PROCESSES_MAX;
+    if (REAL(nvmlDeviceGetComputeRunningProcesses_v3, list *)(device, &listed, rows) != NVML_SUCCESS)
+        return false;
+    for (unsigned at = 0; at < listed; at++)
+        if (is_one_of(rows[at].pid, processes, count))
+            return true;
+    return false;
+}
+
+static unsigned long long microseconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000;
+}
+
+/* The newest sample of each of our processes, added up. */
+static struct use sum_of(struct utilisation_sample *samples, unsigned count, const struct ledger_process *processes,
+                         unsigned ours)
+{
+    struct use sum = {0};
+    for (unsigned process = 0; process < ours; process++) {
+        const struct utilisation_sample *newest = NULL;
+        for (unsigned at = 0; at < count; at++)
+            if (samples[at].pid == (unsigned)processes[process].pid && (newest == NULL || samples[at].time >= newest->time))
+                newest = &samples[at];
+        if (newest == NULL)
+            continue;
+        sum.multiprocessors += newest->multiprocessors;
+        sum.memory += newest->memory;
+        sum.encoder += newest->encoder;
+        sum.decoder += newest->decoder;
+    }
+    return sum;
+}
+
+/* NOT_SUPPORTED where it is not known. */
+static nvmlReturn_t own_use(nvmlDevice_t device, struct use *use, unsigned *index)
+{
+    typedef nvmlReturn_t sample(nvmlDevice_t, void *, unsigned *, unsigned long long);
+    struct ledger_process processes[ALIQUOT_SLOTS_MAX];
+    struct utilisation_sample samples[PROCESSES_MAX];
+    unsigned count = PROCESSES_MAX;
+    int found = nvml_index_of(device);
+    if (found < 0)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *index = (unsigned)found;
+    *use = (struct use){0};
+    unsigned ours = ledger_processes(*index, processes, ALIQUOT_SLOTS_MAX);
+    if (ours == 0)
+        return ledger_used(*index) == 0 ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED; /* of other namespaces */
+    if (ours > ALIQUOT_SLOTS_MAX || !driver_knows(device, processes, ours))
+        return NVML_ERROR_NOT_SUPPORTED;
+    nvmlReturn_t result = REAL(nvmlDeviceGetProcessUtilization, sample *)(device, samples, &count,
+                                                                          microseconds_now() - SAMPLES_FOR_US);
+    if (result == NVML_ERROR_NOT_FOUND)
+        return NVML_SUCCESS; /* nobody was busy */
+    if (result == NVML_SUCCESS)
+        *use = sum_of(samples, count < PROCESSES_MAX ? count : PROCESSES_MAX, processes, ours);
+    return result == NVML_SUCCESS ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+}
+
+struct rates {
+    unsigned gpu, memory;
+};
+
+EXPORTED nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, struct rates *rates)
+{
+    struct use use;
+    unsigned index;
+    if (!governor_start())
+        return NVML_ERROR_NOT_READY;
+    nvmlReturn_t result = REAL(nvmlDeviceGetUtilizationRates, nvmlReturn_t (*)(nvmlDevice_t, void *))(device, rates);
+    if (result != NVML_SUCCESS || rates == NULL)
+        return result;
+    result = own_use(device, &use, &index);
+    if (result == NVML_SUCCESS)
+        *rates = (struct rates){nvml_percent_of_share(index, use.multiprocessors), nvml_percent_of_share(index, use.memory)};
+    else
+        *rates = (struct rates){0}; /* the card's own was in there */
+    return result;
+}
+
+/* Of the engines that are not cut into shares, percent of the engine. */
+#define ENGINE(name, field)                                                                            EXPORTED nvmlReturn_t name(nvmlDevice_t device, unsigned *percent, unsigned *period)               {                                                                                                      struct use use;                                                                                    unsigned index;                                                                                    if (!governor_start())                                                                                 return NVML_ERROR_NOT_READY;                                                                   nvmlReturn_t result = REAL(name, nvmlReturn_t (*)(nvmlDevice_t, unsigned *, unsigned *))(device, percent, period);         if (result != NVML_SUCCESS || percent == NULL)                                                         return result;                                                                                 result = own_use(device, &use, &index);                                                            *percent = result == NVML_SUCCESS ? (use.field > 100 ? 100 : use.field) : 0;                       return result;                                                                                 }
+
+ENGINE(nvmlDeviceGetEncoderUtilization, encoder)
+ENGINE(nvmlDeviceGetDecoderUtilization, decoder)
+
+/* ---- what is counted for the device alone ---- */
+
+enum { LOWEST_USE = 1, HIGHEST_USE = 4, JPEG_USE = 8, OPTICAL_FLOW_USE = 9 }; /* nvmlSamplingType_t */
+
+EXPORTED nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, int kind, unsigned long long since, void *value_kind,
+                                           unsigned *count, void *samples)
+{
+    typedef nvmlReturn_t get_samples(nvmlDevice_t, int, unsigned long long, void *, unsigned *, void *);
+    if (!governor_start())
+        return NVML_ERROR_NOT_READY;
+    if ((kind >= LOWEST_USE && kind <= HIGHEST_USE) || kind == JPEG_USE || kind == OPTICAL_FLOW_USE)
+        return NVML_ERROR_NOT_SUPPORTED;
+    return REAL(nvmlDeviceGetSamples, get_samples *)(device, kind, since, value_kind, count, samples);
+}
+
+struct metrics_support { /* nvmlGpmSupport_t */
+    unsigned version, supported;
+};
+
+EXPORTED nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, struct metrics_support *support)
+{
+    if (!governor_start())
+        return NVML_ERROR_NOT_READY;
+    nvmlReturn_t result = REAL(nvmlGpmQueryDeviceSupport, nvmlReturn_t (*)(nvmlDevice_t, void *))(device, support);
+    if (result == NVML_SUCCESS && support != NULL)
+        support->supported = 0;
+    return result;
+}
+
+#define OF_THE_DEVICE_ALONE(name)                                                                      EXPORTED nvmlReturn_t name(void)                                                                   {                                                                                                      return governor_start() ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_NOT_READY;                     }
+
+OF_THE_DEVICE_ALONE(nvmlDeviceGetConfComputeProtectedMemoryUsage)
+OF_THE_DEVICE_ALONE(nvmlDeviceGetJpgUtilization)
+OF_THE_DEVICE_ALONE(nvmlDeviceGetOfaUtilization)
+OF_THE_DEVICE_ALONE(nvmlDeviceGetDynamicPstatesInfo)
+OF_THE_DEVICE_ALONE(nvmlDeviceGetBAR1MemoryInfo)
+OF_THE_DEVICE_ALONE(nvmlDeviceGetEncoderStats)
+OF_THE_DEVICE_ALONE(nvmlDeviceGetFBCStats)
+OF_THE_DEVICE_ALONE(nvmlDevicePerfMetricsGetSamples_v1)
+OF_THE_DEVICE_ALONE(nvmlDeviceGetVgpuUtilization)
+OF_THE_DEVICE_ALONE(nvmlDeviceGetVgpuInstancesUtilizationInfo)
+OF_THE_DEVICE_ALONE(nvmlGpmSampleGet)
+OF_THE_DEVICE_ALONE(nvmlGpmMigSampleGet)
