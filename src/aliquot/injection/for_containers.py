@@ -10,6 +10,9 @@ from aliquot.model import AliquotError, DeviceNode, DriverFiles, Edits, Gpu, Lea
 GOVERNED = ("libcuda.so.1", "libnvidia-ml.so.1")
 """The libraries that the governor stands in front of."""
 
+PAST_THE_GOVERNOR = ("libnvidia-opencl.so.1",)
+"""A driver's libraries that compute without its libcuda: a share that is held does not bring them."""
+
 SOFTWARE_GPU_WRITABLE = ("arena", "state", "log")
 """Files of a software GPU that its users write; the rest of its folder they only read."""
 
@@ -53,7 +56,8 @@ def container_edits(
 def _governed(folder: ShareFolder, driver: DriverFiles, folders: Sequence[str]) -> Iterator[Mount]:
     yield Mount(folder.limits, f"{TENANT_SHARE}/limits")
     yield Mount(folder.ledger, f"{TENANT_SHARE}/ledger", read_only=False)
-    for soname, path in driver.libraries:
+    libraries = [(soname, path) for soname, path in driver.libraries if soname not in PAST_THE_GOVERNOR]
+    for soname, path in libraries:
         yield Mount(path, f"{TENANT_SHARE}/driver/{soname}")
     for soname in GOVERNED:
         governor = f"{folder.lib}/{soname}"
@@ -64,7 +68,7 @@ def _governed(folder: ShareFolder, driver: DriverFiles, folders: Sequence[str]) 
     if driver.vendor is Vendor.NVIDIA:
         # The driver itself loads these by soname (its PTX compiler, its NVVM), from the usual
         # folders alone.
-        for soname, path in driver.libraries:
+        for soname, path in libraries:
             if soname not in GOVERNED:
                 for place in folders:
                     yield Mount(path, f"{place}/{soname}")

@@ -70,6 +70,75 @@ def test_a_plug_in_that_looks_in_itself_first_finds_the_governor(share: ShareOnD
     assert seen == 2
 
 
+STARTS = """
+#include <dlfcn.h>
+#include <stdlib.h>
+int answer = 255;
+static void start(void) {
+  void *h = dlopen(getenv("CUDA"), RTLD_NOW), *c; unsigned long long p;
+  int (*init)(unsigned) = dlsym(h, "cuInit");
+  int (*retain)(void **, int) = dlsym(h, "cuDevicePrimaryCtxRetain");
+  int (*current)(void *) = dlsym(h, "cuCtxSetCurrent");
+  int (*alloc)(unsigned long long *, unsigned long) = dlsym(h, "cuMemAlloc_v2");
+  answer = init(0) || retain(&c, 0) || current(c) ? 99 : alloc(&p, 91ul << 20);
+}
+"""
+
+
+def test_a_constructor_and_threads_that_start_at_once_hang_nobody(share: ShareOnDisk, tmp_path: Path) -> None:
+    """A plug-in that starts CUDA while the loader holds its lock, and eight threads that do at once."""
+    plugin = tmp_path / "plugin.c"
+    plugin.write_text(STARTS + "__attribute__((constructor)) static void early(void) { start(); }\n")
+    library = tmp_path / "plugin.so"
+    subprocess.run(["cc", "-shared", "-fPIC", plugin, "-o", library, "-ldl"], check=True)
+    seen = share.run(
+        f"say(ctypes.c_int.in_dll(ctypes.CDLL({str(library)!r}), 'answer').value)", CUDA=str(share.cuda)
+    )
+    assert seen == 2
+
+    threads = tmp_path / "threads.c"
+    threads.write_text(
+        STARTS
+        + """
+#include <pthread.h>
+static void *one(void *unused) { start(); return unused; }
+int main(void) { pthread_t t[8]; int i;
+  for (i = 0; i < 8; i++) pthread_create(&t[i], NULL, one, NULL);
+  for (i = 0; i < 8; i++) pthread_join(t[i], NULL);
+  return answer; }
+"""
+    )
+    program = tmp_path / "threads"
+    subprocess.run(["cc", threads, "-o", program, "-ldl", "-lpthread"], check=True)
+    done = subprocess.run([program], env=share.environment(CUDA=str(share.cuda)), check=False, timeout=20)
+    assert done.returncode == 2
+
+
+def test_another_interposer_before_us_changes_nothing(share: ShareOnDisk, tmp_path: Path) -> None:
+    """As profilers do: a preloaded library with the driver's names, which calls on with RTLD_NEXT."""
+    tool, linked = tmp_path / "tool.c", tmp_path / "linked.c"
+    tool.write_text(
+        "#define _GNU_SOURCE\n#include <dlfcn.h>\nint seen;\n"
+        "int cuMemAlloc_v2(unsigned long long *p, unsigned long n) { seen++;\n"
+        '  int (*next)(unsigned long long *, unsigned long) = dlsym(RTLD_NEXT, "cuMemAlloc_v2");\n'
+        "  return next(p, n); }\n"
+    )
+    linked.write_text(
+        "int cuInit(unsigned); int cuDevicePrimaryCtxRetain(void **, int); int cuCtxSetCurrent(void *);\n"
+        "int cuMemAlloc_v2(unsigned long long *, unsigned long); extern int seen;\n"
+        "int main(void) { void *c; unsigned long long p;\n"
+        "  if (cuInit(0) || cuDevicePrimaryCtxRetain(&c, 0) || cuCtxSetCurrent(c)) return 99;\n"
+        "  int r = cuMemAlloc_v2(&p, 90ul << 20) == 0 && cuMemAlloc_v2(&p, 1) == 2;\n"
+        "  return r ? seen : 98; }\n"
+    )
+    subprocess.run(["cc", "-shared", "-fPIC", tool, "-o", tmp_path / "libtool.so", "-ldl"], check=True)
+    links = [f"-L{tmp_path}", "-ltool", f"-L{share.root / 'lib'}", "-l:libcuda.so.1"]
+    subprocess.run(["cc", linked, "-o", tmp_path / "linked", *links], check=True)
+    where = f"{tmp_path}:{share.root / 'lib'}"
+    done = subprocess.run([tmp_path / "linked"], env=share.environment(LD_LIBRARY_PATH=where), check=False)
+    assert done.returncode == 2, "both calls went through the tool, and through us"
+
+
 def test_a_library_loaded_by_a_relative_name_finds_its_share(share: ShareOnDisk) -> None:
     seen = share.run(
         """

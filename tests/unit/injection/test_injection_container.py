@@ -31,6 +31,22 @@ def test_a_share_of_a_real_card_mounts_the_governor_over_every_name_of_the_drive
     assert sources[f"{SHARE}/driver/libcuda.so.1"] == "/usr/lib/x86_64-linux-gnu/libcuda.so.580.95.05"
 
 
+def test_what_computes_past_the_governor_is_in_whole_gpus_only(
+    lease: MakeLease, folder: ShareFolder, nvidia: DriverFiles, cards: MakeCards
+) -> None:
+    opencl = ("libnvidia-opencl.so.1", "/usr/lib/x86_64-linux-gnu/libnvidia-opencl.so.580.95.05")
+    driver = replace(nvidia, libraries=(*nvidia.libraries, opencl))
+
+    def brings(given: Lease) -> bool:
+        edits = container_edits(
+            given, folder=folder, driver=driver, gpus=cards(Vendor.NVIDIA), machine="x86_64"
+        )
+        return any("opencl" in mount.source + mount.target for mount in edits.mounts)
+
+    assert not brings(lease())
+    assert brings(lease(whole=True))
+
+
 @pytest.mark.parametrize("vendor", [Vendor.NVIDIA, Vendor.SOFTWARE])
 def test_only_the_ledger_and_the_devices_shared_files_are_writable(
     lease: MakeLease,
