@@ -19,6 +19,7 @@ enum kind {
     KIND_HANDLE,  /* cuMemCreate */
     KIND_MAPPING, /* cuMemMap; owner is the handle, bytes are addresses and not charged */
     KIND_POOL,
+    KIND_GRAPH, /* what one executable graph may take of the graphs' memory, by device */
     KIND_CONTEXT,
     KIND_GREEN_CONTEXT,
 };
@@ -27,7 +28,7 @@ struct entry {
     uint64_t key;   /* pointer or handle */
     uint64_t bytes; /* charged; of a pool's memory: counted in the pool's `bytes` instead */
     uint64_t owner; /* context; of a mapping the handle */
-    uint64_t pool;  /* of a pool's memory, else 0 */
+    uint64_t pool;  /* of memory in a pool, and of a graph, else 0 */
     uint64_t live;  /* KIND_POOL: bytes asked of it and not freed */
     uint32_t references;
     uint8_t kind;

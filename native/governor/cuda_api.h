@@ -22,6 +22,7 @@ typedef void *CUmipmappedArray;
 typedef void *CUmemoryPool;
 typedef void *CUgraph;
 typedef void *CUgraphNode;
+typedef void *CUgraphExec;
 
 enum {
     CUDA_SUCCESS = 0,
@@ -56,7 +57,21 @@ typedef struct {
     int allocType;
     int handleTypes;
     CUmemLocation location;
-} CUmemPoolProps; /* its head */
+    uint64_t rest[9];
+} CUmemPoolProps;
+
+typedef struct {
+    CUmemPoolProps poolProps;
+    const void *accessDescs;
+    size_t accessDescCount;
+    size_t bytesize;
+    CUdeviceptr dptr;
+} CUDA_MEM_ALLOC_NODE_PARAMS;
+
+typedef struct {
+    size_t size, alignment;
+    unsigned reserved[4];
+} CUDA_ARRAY_MEMORY_REQUIREMENTS;
 
 typedef struct {
     size_t Width, Height, Depth;
@@ -86,9 +101,12 @@ enum { ARRAY_LAYERED = 0x1, ARRAY_CUBEMAP = 0x4, ARRAY_SPARSE = 0x40, ARRAY_DEFE
 
 typedef struct {
     int type;
-} CUgraphNodeParams; /* its head */
+    int reserved0[3];
+    CUDA_MEM_ALLOC_NODE_PARAMS alloc; /* one of many */
+} CUgraphNodeParams; /* as far as looked into */
 
-enum { GRAPH_NODE_MEM_ALLOC = 10 };
+enum { GRAPH_NODE_CHILD = 4, GRAPH_NODE_MEM_ALLOC = 10 };
+enum { GRAPH_MEMORY_RESERVED_CURRENT = 2 };
 enum { LIMIT_STACK_SIZE = 0, LIMIT_PRINTF_FIFO_SIZE = 1, LIMIT_MALLOC_HEAP_SIZE = 2 };
 enum { ATTRIBUTE_MULTIPROCESSORS = 16, ATTRIBUTE_THREADS_PER_MULTIPROCESSOR = 39 };
 enum { POOL_ATTRIBUTE_RESERVED_CURRENT = 5 };

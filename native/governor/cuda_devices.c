@@ -53,3 +53,12 @@ int devices_share_index(CUdevice device)
             return known[at].index;
     return -1;
 }
+
+CUdevice devices_of_share(unsigned index)
+{
+    unsigned count = atomic_load_explicit(&known_count, memory_order_acquire);
+    for (unsigned at = 0; at < count; at++)
+        if (known[at].index == (int)index)
+            return known[at].device;
+    return -1;
+}

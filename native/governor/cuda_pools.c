@@ -1,6 +1,8 @@
 /* The pool functions, and allocation in stream order. */
 #include "account.h"
+#include "cuda_devices.h"
 #include "governor.h"
+#include "graph_memory.h"
 #include "pools.h"
 #include "surface.h"
 
@@ -87,13 +89,11 @@ static CUresult device_of(CUstream stream, CUdevice *device)
     return REAL(cuCtxGetDevice, CUresult (*)(CUdevice *))(device);
 }
 
-static CUresult refuse_capture(CUstream stream, CUresult (*is_capturing)(CUstream, int *))
+/* A driver that cannot capture does not. */
+static bool captures(CUstream stream, CUresult (*is_capturing)(CUstream, int *))
 {
     int status = 0;
-    CUresult result = is_capturing(stream, &status);
-    if (result == CUDA_ERROR_NOT_SUPPORTED)
-        return CUDA_SUCCESS; /* a driver that cannot capture */
-    return result == CUDA_SUCCESS && status != 0 ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : result;
+    return is_capturing(stream, &status) == CUDA_SUCCESS && status != 0;
 }
 
 typedef CUresult allocate_in_pool(CUdeviceptr *, size_t, uint64_t, CUstream);
@@ -125,6 +125,24 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, uint64_t pool, CUstream
     return result;
 }
 
+/* While the stream captures, the allocation becomes a node of the graph. */
+static CUresult capture(CUdeviceptr *out, size_t bytes, uint64_t pool, CUstream stream, allocate_in_pool *take)
+{
+    unsigned index;
+    CUdeviceptr got = 0;
+    if (!pools_device(pool, &index))
+        return CUDA_ERROR_NOT_SUPPORTED; /* a pool of another process or of host memory */
+    CUdevice device = devices_of_share(index);
+    CUresult result = graph_memory_node_begins(device, bytes);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = take(out != NULL ? &got : NULL, bytes, pool, stream);
+    graph_memory_node_ended(device, bytes);
+    if (result == CUDA_SUCCESS && out != NULL)
+        *out = got;
+    return result;
+}
+
 static CUresult current_pool(CUstream stream, uint64_t *pool)
 {
     CUdevice device;
@@ -138,10 +156,9 @@ static CUresult current_pool(CUstream stream, uint64_t *pool)
     {                                                                                              \
         if (!governor_start())                                                                     \
             return CUDA_ERROR_SYSTEM_NOT_READY;                                                    \
-        CUresult result =                                                                          \
-            refuse_capture(stream, REAL(cuStreamIsCapturing##suffix, CUresult (*)(CUstream, int *))); \
-        if (result != CUDA_SUCCESS)                                                                \
-            return result;                                                                         \
+        if (captures(stream, REAL(cuStreamIsCapturing##suffix, CUresult (*)(CUstream, int *))))    \
+            return capture(out, bytes, (uint64_t)pool, stream,                                     \
+                           REAL(cuMemAllocFromPoolAsync##suffix, allocate_in_pool *));             \
         return allocate(out, bytes, (uint64_t)pool, stream,                                        \
                         REAL(cuMemAllocFromPoolAsync##suffix, allocate_in_pool *),                 \
                         REAL(cuMemFreeAsync##suffix, free_in_order *));                            \
@@ -164,8 +181,7 @@ static CUresult current_pool(CUstream stream, uint64_t *pool)
         if (!governor_start())                                                                     \
             return CUDA_ERROR_SYSTEM_NOT_READY;                                                    \
         free_in_order *real = REAL(cuMemFreeAsync##suffix, free_in_order *);                       \
-        if (refuse_capture(stream, REAL(cuStreamIsCapturing##suffix,                               \
-                                        CUresult (*)(CUstream, int *))) != CUDA_SUCCESS)           \
+        if (captures(stream, REAL(cuStreamIsCapturing##suffix, CUresult (*)(CUstream, int *))))    \
             return real(pointer, stream); /* becomes a node: nothing is freed now */               \
         bool known = account_take(KIND_MEMORY, pointer, &entry);                                   \
         return account_gave(known, &entry, real(pointer, stream));                                 \

@@ -114,32 +114,3 @@ EXPORTED CUresult cuGetErrorName(CUresult error, const char **text)
                                                    : NULL;
     return *text != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-
-/* ---- graphs ---- */
-
-static CUresult refuse_memory_node(const CUgraphNodeParams *parameters)
-{
-    if (!governor_start())
-        return CUDA_ERROR_SYSTEM_NOT_READY;
-    return parameters != NULL && parameters->type == GRAPH_NODE_MEM_ALLOC ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
-}
-
-EXPORTED CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
-                                 CUgraphNodeParams *parameters)
-{
-    typedef CUresult add(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUgraphNodeParams *);
-    CUresult result = refuse_memory_node(parameters);
-    return result != CUDA_SUCCESS ? result : REAL(cuGraphAddNode, add *)(node, graph, after, count, parameters);
-}
-
-#define ADD_NODE(name)                                                                             \
-    EXPORTED CUresult name(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, const void *edges, \
-                           size_t count, CUgraphNodeParams *parameters)                            \
-    {                                                                                              \
-        typedef CUresult add(CUgraphNode *, CUgraph, const CUgraphNode *, const void *, size_t, CUgraphNodeParams *); \
-        CUresult result = refuse_memory_node(parameters);                                          \
-        return result != CUDA_SUCCESS ? result : REAL(name, add *)(node, graph, after, edges, count, parameters); \
-    }
-
-ADD_NODE(cuGraphAddNode_v2)
-ADD_NODE(cuGraphAddNode_v3)

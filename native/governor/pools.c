@@ -6,8 +6,22 @@
 #include "share.h"
 #include "surface.h"
 
+/* The driver keeps the memory of all graphs of a device in a pool of its own, which has no handle. Ours is a
+ * number that no handle is. */
+static bool is_graphs(uint64_t pool)
+{
+    return pool <= INT8_MAX;
+}
+
+uint64_t pools_of_graphs(CUdevice device)
+{
+    return (uint64_t)device + 1;
+}
+
 static CUresult trim_to(uint64_t pool, size_t keep)
 {
+    if (is_graphs(pool))
+        return REAL(cuDeviceGraphMemTrim, CUresult (*)(CUdevice))((CUdevice)pool - 1);
     return REAL(cuMemPoolTrimTo, CUresult (*)(uint64_t, size_t))(pool, keep);
 }
 
@@ -15,8 +29,11 @@ static CUresult trim_to(uint64_t pool, size_t keep)
 static uint64_t reserved_by(uint64_t pool)
 {
     uint64_t reserved = 0;
-    CUresult result = REAL(cuMemPoolGetAttribute, CUresult (*)(uint64_t, int, void *))(
-        pool, POOL_ATTRIBUTE_RESERVED_CURRENT, &reserved);
+    CUresult result =
+        is_graphs(pool) ? REAL(cuDeviceGetGraphMemAttribute, CUresult (*)(CUdevice, int, void *))(
+                              (CUdevice)pool - 1, GRAPH_MEMORY_RESERVED_CURRENT, &reserved)
+                        : REAL(cuMemPoolGetAttribute, CUresult (*)(uint64_t, int, void *))(
+                              pool, POOL_ATTRIBUTE_RESERVED_CURRENT, &reserved);
     return result == CUDA_SUCCESS ? reserved : 0;
 }
 
@@ -74,6 +91,16 @@ void pools_freed(uint64_t pool, uint64_t bytes)
     settle(pool);
 }
 
+void pools_absorb(uint64_t pool, uint64_t bytes)
+{
+    book_lock();
+    struct entry *entry = book_find(KIND_POOL, pool);
+    if (entry != NULL)
+        entry->bytes += bytes;
+    book_unlock();
+    settle(pool);
+}
+
 /* The pool at or after *at in the book, by key: the book may change between two. */
 static bool next_pool(uint64_t *at, uint64_t *pool, unsigned *device)
 {
@@ -85,6 +112,16 @@ static bool next_pool(uint64_t *at, uint64_t *pool, unsigned *device)
         *pool = entry->key;
         *device = entry->device;
     }
+    book_unlock();
+    return entry != NULL;
+}
+
+bool pools_device(uint64_t pool, unsigned *device)
+{
+    book_lock();
+    struct entry *entry = book_find(KIND_POOL, pool);
+    if (entry != NULL)
+        *device = entry->device;
     book_unlock();
     return entry != NULL;
 }

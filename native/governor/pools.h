@@ -15,12 +15,19 @@
 
 /* Memory of `pool` worth `bytes` was freed. */
 void pools_freed(uint64_t pool, uint64_t bytes);
+/* `bytes` that are charged already are the pool's from now on, as far as it has reserved that much more. */
+void pools_absorb(uint64_t pool, uint64_t bytes);
 /* Bring every charge to what the driver has reserved now. */
 void pools_settle(void);
 /* Hand the driver back what our pools on `device` keep idle. True where that freed something. */
 bool pools_trim(unsigned device);
 
-/* Which device `pool` takes from. */
+/* The pool of the memory that graphs on `device` allocate. */
+uint64_t pools_of_graphs(CUdevice device);
+/* The device of the share that `pool` takes from. False: a pool that we do not know. */
+bool pools_device(uint64_t pool, unsigned *device);
+
+/* Remember which device `pool` takes from. */
 CUresult pools_remember(uint64_t pool, CUdevice device);
 void pools_destroyed(uint64_t pool);
 

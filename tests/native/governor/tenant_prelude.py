@@ -70,3 +70,50 @@ def pool() -> ctypes.c_void_p:
     made = ctypes.c_void_p()
     check(cuda.cuMemPoolCreate(ref(made), on_device))
     return made
+
+
+_driver = ctypes.CDLL(os.environ["SHARE"] + "/driver/libcuda.so.1")
+
+
+def really_used() -> int:
+    """Bytes of the device that are taken, by the driver behind the governor."""
+    left, total = ctypes.c_size_t(), ctypes.c_size_t()
+    check(_driver.cuMemGetInfo_v2(ctypes.byref(left), ctypes.byref(total)))
+    return total.value - left.value
+
+
+def stream() -> ctypes.c_void_p:
+    made = ctypes.c_void_p()
+    check(cuda.cuStreamCreate(ref(made), 1))
+    return made
+
+
+class AllocationNode(ctypes.Structure):
+    """CUDA_MEM_ALLOC_NODE_PARAMS on device 0."""
+
+    _fields_ = (
+        ("pool", ctypes.c_int * 4),
+        ("rest", ctypes.c_uint64 * 9),
+        ("access", ctypes.c_void_p),
+        ("accesses", ctypes.c_size_t),
+        ("bytes", ctypes.c_size_t),
+        ("pointer", ctypes.c_ulonglong),
+    )
+
+    def __init__(self, size: int) -> None:
+        super().__init__(pool=(1, 0, 1, 0), bytes=size)
+
+
+def graph() -> ctypes.c_void_p:
+    made = ctypes.c_void_p()
+    check(cuda.cuGraphCreate(ref(made), 0))
+    return made
+
+
+def allocation_node(into: ctypes.c_void_p, asked: AllocationNode) -> int:
+    return int(cuda.cuGraphAddMemAllocNode(ref(ctypes.c_void_p()), into, None, size(0), ref(asked)))
+
+
+def executable(of: ctypes.c_void_p) -> tuple[int, ctypes.c_void_p]:
+    made = ctypes.c_void_p(0x77)
+    return cuda.cuGraphInstantiateWithFlags(ref(made), of, ctypes.c_ulonglong(0)), made

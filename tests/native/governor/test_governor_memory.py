@@ -114,30 +114,6 @@ def test_a_driver_that_fails_leaves_no_charge(share: ShareOnDisk, way: str) -> N
     assert (result, after) == (999, before)
 
 
-def test_while_capturing_nothing_is_allocated_in_stream_order(share: ShareOnDisk) -> None:
-    seen = share.run(
-        """
-begin()
-check(cuda.cuStreamBeginCapture_v2(None, 0))
-r = cuda.cuMemAllocAsync(ref(p), size(MIB), None)
-say([r, p.value, used() // MIB])
-"""
-    )
-    assert seen == [900, 0x77, 10]
-
-
-def test_memory_nodes_of_graphs_are_refused_and_others_pass(share: ShareOnDisk) -> None:
-    refused, passed = share.run(
-        """
-begin()
-r = [cuda.cuGraphAddNode_v2(None, None, None, None, 0, (ctypes.c_int * 64)(kind)) for kind in (10, 0)]
-say(r)
-"""
-    )
-    assert refused == 801
-    assert passed >= 100000
-
-
 def test_an_unknown_free_is_the_driver_s_to_answer_and_a_double_free_credits_nothing(
     share: ShareOnDisk,
 ) -> None:
