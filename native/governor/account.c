@@ -149,6 +149,14 @@ bool account_take(enum kind kind, uint64_t key, struct entry *entry)
     return known;
 }
 
+static void end_export(const struct entry *entry)
+{
+    if (entry->export != 0 && entry->kind == KIND_IMPORT)
+        ledger_let_go(entry->export - 1u);
+    else if (entry->export != 0)
+        ledger_withdraw(entry->export - 1u);
+}
+
 CUresult account_gave(bool known, const struct entry *entry, CUresult result)
 {
     if (!known)
@@ -159,6 +167,7 @@ CUresult account_gave(bool known, const struct entry *entry, CUresult result)
         book_unlock();
         return result;
     }
+    end_export(entry);
     if (entry->pool != 0)
         pools_freed(entry->pool, entry->bytes);
     else
@@ -170,6 +179,7 @@ static bool owned_by(const struct entry *entry, uint64_t context, bool keep)
 {
     switch (entry->kind) {
     case KIND_MEMORY:
+    case KIND_IMPORT:
     case KIND_ARRAY:
     case KIND_MIPMAP:
         return entry->owner == context;

@@ -18,6 +18,7 @@ enum kind {
     KIND_MIPMAP,
     KIND_HANDLE,  /* cuMemCreate */
     KIND_MAPPING, /* cuMemMap; owner is the handle, bytes are addresses and not charged */
+    KIND_IMPORT, /* memory of another process of the share, who pays for it */
     KIND_POOL,
     KIND_GRAPH, /* what one executable graph may take of the graphs' memory, by device */
     KIND_CONTEXT,
@@ -31,6 +32,7 @@ struct entry {
     uint64_t pool;  /* of memory in a pool, and of a graph, else 0 */
     uint64_t live;  /* KIND_POOL: bytes asked of it and not freed */
     uint32_t references;
+    uint16_t export; /* its number in the ledger, plus one; 0 none */
     uint8_t kind;
     uint8_t device; /* of the share */
     bool primary;   /* KIND_CONTEXT: the device's primary one */

@@ -69,6 +69,10 @@ typedef struct {
 } CUDA_MEM_ALLOC_NODE_PARAMS;
 
 typedef struct {
+    char reserved[64];
+} CUipcMemHandle;
+
+typedef struct {
     size_t size, alignment;
     unsigned reserved[4];
 } CUDA_ARRAY_MEMORY_REQUIREMENTS;

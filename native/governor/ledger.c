@@ -3,7 +3,9 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "exports.h"
 #include "latch.h"
+#include "locks.h"
 #include "refusal.h"
 #include "share.h"
 #include "slots.h"
@@ -114,6 +116,52 @@ void ledger_denied(unsigned device)
     __atomic_fetch_add(&share.ledger->devices[device].denied, 1, __ATOMIC_SEQ_CST);
 }
 
+/* ---- memory of several processes ---- */
+
+static int with_slot(int (*call)(unsigned, uint64_t, unsigned, uint64_t), uint64_t key, unsigned device, uint64_t size)
+{
+    latch_take(&turn);
+    int answer = slots_claim() ? call(slots_own(), key, device, size) : EXPORT_NONE;
+    locks_end();
+    latch_let_go(&turn);
+    return answer;
+}
+
+static int hold(unsigned slot, uint64_t key, unsigned device, uint64_t size)
+{
+    (void)device, (void)size;
+    return exports_hold(slot, key);
+}
+
+int ledger_export(uint64_t key, unsigned device, uint64_t size)
+{
+    return with_slot(exports_publish, key, device, size);
+}
+
+int ledger_import(uint64_t key)
+{
+    return with_slot(hold, key, 0, 0);
+}
+
+static void go(void (*call)(unsigned, unsigned), unsigned export)
+{
+    latch_take(&turn);
+    if (slots_claimed())
+        call(slots_own(), export);
+    locks_end();
+    latch_let_go(&turn);
+}
+
+void ledger_withdraw(unsigned export)
+{
+    go(exports_withdraw, export);
+}
+
+void ledger_let_go(unsigned export)
+{
+    go(exports_let_go, export);
+}
+
 /* ---- asking ---- */
 
 uint64_t ledger_used(unsigned device)
@@ -125,6 +173,7 @@ uint64_t ledger_used(unsigned device)
         if (used != 0 && slots_alive(slot))
             total = add_capped(total, used);
     }
+    total = add_capped(total, exports_bytes(device, slots_alive));
     slots_asked();
     latch_let_go(&turn);
     return total;

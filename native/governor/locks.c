@@ -31,12 +31,20 @@ static bool ask(void)
     return asking != NONE;
 }
 
+_Static_assert(LOCK_EXPORTS == ALIQUOT_SLOTS_MAX, "the first number that is no slot");
+
+static size_t byte_of(unsigned slot)
+{
+    return slot == LOCK_EXPORTS ? offsetof(aliquot_ledger, exports)
+                                : offsetof(aliquot_ledger, slots) + slot * sizeof(aliquot_slot);
+}
+
 static bool ask_kernel(int descriptor, int command, unsigned slot, struct flock *lock, short type)
 {
     *lock = (struct flock){
         .l_type = type,
         .l_whence = SEEK_SET,
-        .l_start = (off_t)(offsetof(aliquot_ledger, slots) + slot * sizeof(aliquot_slot)),
+        .l_start = (off_t)byte_of(slot),
         .l_len = 1,
     };
     return fcntl(descriptor, command, lock) == 0;

@@ -27,6 +27,9 @@ enum lock {
     LOCK_FAILED, /* with errno */
 };
 
+/* Beside the slots' locks, numbered as the slot after the last: that of the table of exports. */
+enum { LOCK_EXPORTS = 256 };
+
 /* Asking works on a description that the first call opens and locks_end() closes. */
 enum lock locks_take(unsigned slot);
 void locks_drop(unsigned slot);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "attest.h"
+#include "exports.h"
 #include "locks.h"
 #include "refusal.h"
 #include "share.h"
@@ -95,13 +96,20 @@ void slots_mend(unsigned device)
         total_mend(device, own->claimed - 1, own->held[device]);
 }
 
-/* Clear a slot whose lock we hold and whose process is gone. Each integral leaves the slot before
+unsigned slots_own(void)
+{
+    return own->claimed - 1;
+}
+
+/* Clear a slot whose lock we hold and whose process is gone. What it exported passes on first. Each integral leaves the slot before
  * it enters the sum: killed in between, we lose one rather than bill it twice. */
-static void retire(unsigned index)
+static bool retire(unsigned index) /* false where the exports are locked for long: later, then */
 {
     aliquot_slot *slot = &share.ledger->slots[index];
     uint64_t now = now_ns();
     total_finish(index);
+    if (!exports_of_dead(index))
+        return false;
     for (unsigned device = 0; device < share.devices; device++) {
         settle(slot, device, now);
         double integral = as_double(load(&slot->byte_seconds[device]));
@@ -113,6 +121,7 @@ static void retire(unsigned index)
     }
     attest_clear(slot);
     store(&slot->pid, 0);
+    return true;
 }
 
 static bool is_occupied(unsigned index)
@@ -181,12 +190,11 @@ static bool refuse(const char *what, const char *reason)
     return false;
 }
 
-/* The slot is ours: whatever it says is of a process that is gone, and we may hold bytes already
+/* The slot is ours and empty, and we may hold bytes already
  * where our slot before was lost. */
 static void move_in(unsigned index)
 {
     aliquot_slot *slot = &share.ledger->slots[index];
-    retire(index);
     store(&slot->start_time, own_start_time());
     store(&slot->pid_namespace, slots_pid_namespace());
     own->limits_seen = share_generation();
@@ -208,6 +216,10 @@ bool slots_claim(void)
         return true;
     for (unsigned index = 0; index < ALIQUOT_SLOTS_MAX; index++) {
         enum lock answer = locks_take(index);
+        if (answer == LOCK_MINE && !retire(index)) {
+            locks_drop(index);
+            continue;
+        }
         if (answer == LOCK_MINE)
             answer = locks_keep(index);
         if (answer == LOCK_MINE) {

@@ -31,6 +31,8 @@ void slots_asked(void);
 /* Change the own bytes, bringing their integral up to now. False, and nothing is changed: all together
  * would have more than `limit`. */
 bool slots_change_own(unsigned device, uint64_t more, uint64_t less, uint64_t limit);
+/* The own slot's number, once there is one. */
+unsigned slots_own(void);
 /* What this process has. */
 uint64_t slots_held(unsigned device);
 /* Set the share's total right where somebody wrote into the file. */

@@ -1,4 +1,4 @@
-"""Writing the share's files whole: there complete, or not there."""
+"""The share's files: written whole, there complete or not there; and their numbers."""
 
 import contextlib
 import os
@@ -15,6 +15,12 @@ def put(file: bytearray, base: int, field: Field, value: int | float | bytes) ->
     if isinstance(value, bytes) and len(value) > field.count:
         raise ValueError(f"{len(value)} bytes do not fit a field of {field.count}")
     struct.pack_into(code, file, base + field.offset, value)
+
+
+def number(file: bytes, base: int, field: Field, index: int = 0) -> int:
+    """The integer in ``field`` of the record at ``base``."""
+    (value,) = struct.unpack_from(field.code, file, base + field.offset + index * field.size)
+    return int(value)
 
 
 def write_whole(path: Path, content: bytes, *, mode: int) -> None:

@@ -10,11 +10,12 @@ import fcntl
 import os
 import struct
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from aliquot.enforcement import abi
-from aliquot.enforcement.files import put, unwritable, write_whole
+from aliquot.enforcement.exports import orphaned
+from aliquot.enforcement.files import number, put, unwritable, write_whole
 from aliquot.model import Attestation, Bytes, Ledger, LedgerDevice, LedgerSlot
 
 _BYTES_MAX = 1 << 50
@@ -80,7 +81,8 @@ def read_ledger(path: Path, *, devices: int | None = None) -> Ledger | None:
         os.close(descriptor)
     if not _is_readable(file):
         return None
-    count = devices if devices is not None else _field(file, 0, abi.Ledger.DEVICE_COUNT)
+    file = file.ljust(abi.Ledger.RECORD_SIZE, b"\0")
+    count = devices if devices is not None else number(file, 0, abi.Ledger.DEVICE_COUNT)
     bases = {index: abi.Ledger.SLOTS.offset + index * abi.Slot.RECORD_SIZE for index in range(abi.SLOTS_MAX)}
     written = {
         index: base
@@ -91,8 +93,7 @@ def read_ledger(path: Path, *, devices: int | None = None) -> Ledger | None:
     kept = {index: slot for index, slot in slots.items() if slot.alive or slot.pid or any(_used(slot))}
     return Ledger(
         devices=tuple(
-            _device(file, device, kept.values(), [written[index] for index in kept], now)
-            for device in range(count)
+            _device(file, device, kept, [written[index] for index in kept], now) for device in range(count)
         ),
         slots=tuple(kept.values()),
     )
@@ -124,7 +125,7 @@ def _is_readable(file: bytes) -> bool:
     if len(file) < _LEAST or not file.startswith(abi.LEDGER_MAGIC):
         return False
     version, least, size, slots, devices = (
-        _field(file, 0, field)
+        number(file, 0, field)
         for field in (
             abi.Ledger.VERSION,
             abi.Ledger.MINIMUM_READER,
@@ -141,9 +142,9 @@ def _is_readable(file: bytes) -> bool:
 
 def _slot(file: bytes, base: int, devices: int, *, alive: bool) -> LedgerSlot:
     return LedgerSlot(
-        pid=min(_field(file, base, abi.Slot.PID), _PID_MAX),
-        start_time=min(_field(file, base, abi.Slot.START_TIME), _COUNT_MAX),
-        pid_namespace=min(_field(file, base, abi.Slot.PID_NAMESPACE), _COUNT_MAX),
+        pid=min(number(file, base, abi.Slot.PID), _PID_MAX),
+        start_time=min(number(file, base, abi.Slot.START_TIME), _COUNT_MAX),
+        pid_namespace=min(number(file, base, abi.Slot.PID_NAMESPACE), _COUNT_MAX),
         alive=alive,
         used=tuple(_bytes(file, base, abi.Slot.USED, device) for device in range(devices)),
         compute_ns=_compute(file, base, abi.Slot.COMPUTE),
@@ -152,17 +153,17 @@ def _slot(file: bytes, base: int, devices: int, *, alive: bool) -> LedgerSlot:
 
 
 def _attestation(file: bytes, base: int) -> Attestation | None:
-    build = _field(file, base, abi.Slot.GOVERNOR_BUILD)
+    build = number(file, base, abi.Slot.GOVERNOR_BUILD)
     if build == 0:
         return None
-    version = _field(file, base, abi.Slot.GOVERNOR_VERSION)
-    enforces = _field(file, base, abi.Slot.ENFORCES)
+    version = number(file, base, abi.Slot.GOVERNOR_VERSION)
+    enforces = number(file, base, abi.Slot.ENFORCES)
     return Attestation(
         build=f"{build:016x}",
         version=f"{version >> 16}.{version >> 8 & 255}.{version & 255}",
         memory=bool(enforces & abi.ENFORCES_MEMORY),
         compute=bool(enforces & abi.ENFORCES_COMPUTE),
-        limits_seen=min(_field(file, base, abi.Slot.LIMITS_SEEN), _COUNT_MAX),
+        limits_seen=min(number(file, base, abi.Slot.LIMITS_SEEN), _COUNT_MAX),
     )
 
 
@@ -172,15 +173,18 @@ def _used(slot: LedgerSlot) -> Iterable[bool]:
 
 
 def _device(
-    file: bytes, device: int, slots: Iterable[LedgerSlot], bases: Iterable[int], now: int
+    file: bytes, device: int, slots: Mapping[int, LedgerSlot], bases: Iterable[int], now: int
 ) -> LedgerDevice:
+    alive = {index: slot for index, slot in slots.items() if slot.alive}
+    shared = list(orphaned(file, device, alive))
     base = abi.Ledger.DEVICES.offset + device * abi.LedgerDevice.RECORD_SIZE
-    used = _sum(slot.used[device] for slot in slots if slot.alive)
-    denied = _field(file, base, abi.LedgerDevice.DENIED)
+    used = _sum([*(slot.used[device] for slot in alive.values()), *(size for size, _ in shared)])
+    denied = number(file, base, abi.LedgerDevice.DENIED)
     byte_seconds = _sum(
         [
             _seconds(file, base, abi.LedgerDevice.RETIRED, 0),
             *(_slot_byte_seconds(file, slot, device, now) for slot in bases),
+            *(size * max(0, now - since) / 1e9 for size, since in shared if since),
         ]
     )
     return LedgerDevice(
@@ -199,17 +203,17 @@ def _slot_byte_seconds(file: bytes, base: int, device: int, now: int) -> float |
     past = _seconds(file, base, abi.Slot.BYTE_SECONDS, device)
     if used is None or past is None:
         return None
-    changed = _field(file, base, abi.Slot.CHANGED, device)
+    changed = number(file, base, abi.Slot.CHANGED, device)
     return past + (used * max(0, now - changed) / 1e9 if used and changed else 0.0)
 
 
 def _sum(numbers: Iterable[float | None]) -> float | None:
     """Exact for integers. None where one is not known: the others alone would be too few."""
     total: float = 0
-    for number in numbers:
-        if number is None:
+    for one in numbers:
+        if one is None:
             return None
-        total += number
+        total += one
     return total
 
 
@@ -239,18 +243,13 @@ def _any_lock(descriptor: int, start: int, end: int) -> tuple[int, int] | None:
     return begin, begin + length if length else end  # a length of 0 reaches to the end of the file
 
 
-def _field(file: bytes, base: int, field: abi.Field, index: int = 0) -> int:
-    (value,) = struct.unpack_from(field.code, file, base + field.offset + index * field.size)
-    return int(value)
-
-
 def _bytes(file: bytes, base: int, field: abi.Field, index: int) -> Bytes | None:
-    value = _field(file, base, field, index)
+    value = number(file, base, field, index)
     return Bytes(value) if value <= _BYTES_MAX else None
 
 
 def _compute(file: bytes, base: int, field: abi.Field) -> int | None:
-    value = _field(file, base, field)
+    value = number(file, base, field)
     return value if value <= _COMPUTE_NS_MAX else None
 
 

@@ -72,13 +72,11 @@ def pool() -> ctypes.c_void_p:
     return made
 
 
-_driver = ctypes.CDLL(os.environ["SHARE"] + "/driver/libcuda.so.1")
-
-
 def really_used() -> int:
     """Bytes of the device that are taken, by the driver behind the governor."""
+    driver = ctypes.CDLL(os.environ["SHARE"] + "/driver/libcuda.so.1")
     left, total = ctypes.c_size_t(), ctypes.c_size_t()
-    check(_driver.cuMemGetInfo_v2(ctypes.byref(left), ctypes.byref(total)))
+    check(driver.cuMemGetInfo_v2(ctypes.byref(left), ctypes.byref(total)))
     return total.value - left.value
 
 

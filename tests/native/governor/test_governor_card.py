@@ -1,6 +1,10 @@
 """What a driver takes otherwise than it was asked: shapes, code, handles for other processes."""
 
-from tests.native.governor.shares import ShareOnDisk
+import json
+import subprocess
+
+import pytest
+from tests.native.governor.shares import UUIDS, MakeShare, ShareOnDisk
 
 from aliquot.model import MIB
 
@@ -10,11 +14,116 @@ def test_an_array_is_charged_what_its_rows_truly_take(card_share: ShareOnDisk) -
     seen = card_share.run(
         """
 begin(); before = used()
-check(cuda.cuArrayCreate_v2(ref(p), (ctypes.c_uint64 * 3)(100, 4096, 0x20 | 1 << 32)))
+shape = (ctypes.c_uint64 * 3)(100, 4096, 0x20 | 1 << 32)
+check(cuda.cuArrayCreate_v2(ref(p), shape))
 during = used() - before
 check(cuda.cuArrayDestroy(p))
 check(alloc(78 * MIB + MIB // 4)[0])
-say([during, used() - before, cuda.cuArrayCreate_v2(ref(p), (ctypes.c_uint64 * 3)(100, 4096, 0x20 | 1 << 32))])
+say([during, used() - before, cuda.cuArrayCreate_v2(ref(p), shape)])
 """
     )
     assert seen == [2 * MIB, 78 * MIB + MIB // 4, 2]
+
+
+EXPORT = """
+begin(); r, mine = alloc(40 * MIB); check(r)
+handle = (ctypes.c_byte * 64)()
+check(cuda.cuIpcGetMemHandle(handle, ctypes.c_ulonglong(mine)))
+say(bytes(handle).hex())
+"""
+IMPORT = """
+class Handle(ctypes.Structure):
+    _fields_ = (("reserved", ctypes.c_ubyte * 64),)
+cuda.cuIpcOpenMemHandle_v2.argtypes = (ctypes.c_void_p, Handle, ctypes.c_uint)
+def open_handle(text):
+    got = ctypes.c_ulonglong(0x77)
+    return cuda.cuIpcOpenMemHandle_v2(ctypes.byref(got), Handle.from_buffer_copy(bytes.fromhex(text)), 1), got
+begin()
+"""
+OPEN_AND_CLOSE = """
+r, got = open_handle(input())
+say([r, got.value != 0x77, used() // MIB]); input()
+check(cuda.cuIpcCloseMemHandle(got)); say(used() // MIB); input()
+"""
+
+
+def _line(process: "subprocess.Popen[str]", feed: str | None = None) -> object:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    if feed is not None:
+        process.stdin.write(feed + "\n")
+        process.stdin.flush()
+    line = process.stdout.readline()
+    assert line, process.communicate()[1]
+    return json.loads(line)
+
+
+def _used(share: ShareOnDisk) -> int:
+    used = share.ledger().devices[0].used
+    assert used is not None
+    return used // MIB
+
+
+def test_two_processes_open_each_other_s_memory_and_it_counts_once(card_share: ShareOnDisk) -> None:
+    script = (EXPORT + IMPORT + OPEN_AND_CLOSE).replace("40 * MIB", "20 * MIB")
+    first, second = card_share.start(script), card_share.start(script)
+    handles = [str(_line(process)) for process in (first, second)]
+    assert _line(first, handles[1]) == [0, True, 80]
+    assert _line(second, handles[0]) == [0, True, 80]
+    assert [_line(first, ""), _line(second, "")] == [80, 80]
+    for process in (first, second):
+        process.communicate("\n", timeout=20)
+    assert _used(card_share) == 0
+
+
+@pytest.mark.parametrize("end", ["freed", "killed"])
+def test_whose_exporter_is_gone_the_last_holder_s_share_still_pays(card_share: ShareOnDisk, end: str) -> None:
+    exporter = card_share.start(EXPORT + "input(); check(free(mine)); say(0); input()")
+    handle = str(_line(exporter))
+    holder = card_share.start(
+        IMPORT + "r, got = open_handle(input()); say([r, open_handle('00' * 64)[0], used() // MIB])\n"
+        "input(); say([alloc(41 * MIB)[0], alloc(20 * MIB)[0], used() // MIB])\n"
+        "input(); check(cuda.cuIpcCloseMemHandle(got)); say(used() // MIB); input()\n"
+    )
+    assert holder.stdin is not None
+    assert _line(holder, handle) == [0, 801, 80]
+    if end == "freed":
+        assert _line(exporter, "") == 0
+        assert _used(card_share) == 80
+    exporter.kill()
+    exporter.communicate()
+    # The exporter's context went with it; the memory is there, and the share is charged for it.
+    assert _line(holder, "") == [2, 0, 80]
+    assert _used(card_share) == 80
+    assert _line(holder, "") == 40
+    holder.kill()
+    holder.communicate()
+    assert _used(card_share) == 0
+    assert card_share.run("begin()\nsay(alloc(80 * MIB)[0])") == 0
+
+
+def test_memory_of_another_share_is_refused(card_share: ShareOnDisk, make_share: MakeShare) -> None:
+    other = make_share(memory={UUIDS[0]: 100 * MIB}, context_bytes=20 * MIB, build=card_share.built)
+    (other.root / "driver" / "softgpu").symlink_to(card_share.root / "driver" / "softgpu")
+    exporter = card_share.start(EXPORT + "input()")
+    handle = str(_line(exporter))
+    assert other.run(IMPORT + f"r, got = open_handle({handle!r}); say([r, got.value])") == [801, 0x77]
+    exporter.communicate("\n", timeout=20)
+
+
+def test_killed_holders_and_exporters_leave_nothing(card_share: ShareOnDisk) -> None:
+    """Exporter, then holders in turns: each killed while the next holds."""
+    exporter = card_share.start(EXPORT + "input()")
+    handle = str(_line(exporter))
+    previous = exporter
+    for _ in range(3):
+        holder = card_share.start(IMPORT + "r, got = open_handle(input()); say(r); input()")
+        assert _line(holder, handle) == 0
+        previous.kill()
+        previous.communicate()
+        assert _used(card_share) == 60
+        previous = holder
+    previous.kill()
+    previous.communicate()
+    assert _used(card_share) == 0
+    assert card_share.run("begin()\nsay(alloc(80 * MIB)[0])") == 0

@@ -2,8 +2,6 @@
 
 from tests.native.governor.shares import ShareOnDisk, told
 
-from aliquot.model import MIB
-
 
 def test_an_executable_graph_is_charged_until_it_and_its_memory_are_gone(card_share: ShareOnDisk) -> None:
     seen = card_share.run(
@@ -13,7 +11,9 @@ g, node = graph(), AllocationNode(30 * MIB)
 check(allocation_node(g, node)); seen.append(used() // MIB)
 r, e = executable(g); check(r); seen.append(used() // MIB)
 s = stream()
-for _ in range(2): check(cuda.cuGraphLaunch(e, s)); check(cuda.cuMemFreeAsync(ctypes.c_ulonglong(node.pointer), s))
+for _ in range(2):
+    check(cuda.cuGraphLaunch(e, s))
+    check(cuda.cuMemFreeAsync(ctypes.c_ulonglong(node.pointer), s))
 check(cuda.cuStreamSynchronize(s)); seen.append(used() // MIB)
 check(cuda.cuGraphDestroy(g)); seen.append(used() // MIB)
 check(cuda.cuGraphExecDestroy(e)); seen.append(used() // MIB)
@@ -43,10 +43,12 @@ class Node(ctypes.Structure):
     _fields_ = (("type", ctypes.c_int * 4), ("alloc", AllocationNode), ("rest", ctypes.c_byte * 120))
 begin()
 inner, outer, any_node = graph(), graph(), ctypes.c_void_p()
-check(cuda.cuGraphAddNode_v2(ref(any_node), inner, None, None, size(0), ref(Node((10,), AllocationNode(40 * MIB)))))
+asked = Node((10,), AllocationNode(40 * MIB))
+check(cuda.cuGraphAddNode_v2(ref(any_node), inner, None, None, size(0), ref(asked)))
 seen = [used() // MIB]
 r, e = executable(inner); check(r)
-seen += [used() // MIB, allocation_node(outer, AllocationNode(41 * MIB)), allocation_node(outer, AllocationNode(40 * MIB))]
+seen.append(used() // MIB)
+seen += [allocation_node(outer, AllocationNode(n * MIB)) for n in (41, 40)]
 say(seen)
 """
     )
@@ -58,7 +60,8 @@ def test_what_a_capturing_stream_allocates_is_charged(card_share: ShareOnDisk) -
         """
 begin(); s, g = stream(), ctypes.c_void_p()
 check(cuda.cuStreamBeginCapture_v2(s, 2))
-r = [cuda.cuMemAllocAsync(ref(p), size(81 * MIB), s), p.value, cuda.cuMemAllocAsync(ref(p), size(30 * MIB), s)]
+r = [cuda.cuMemAllocAsync(ref(p), size(81 * MIB), s), p.value]
+r.append(cuda.cuMemAllocAsync(ref(p), size(30 * MIB), s))
 check(cuda.cuMemFreeAsync(p, s))
 check(cuda.cuStreamEndCapture(s, ref(g))); r.append(used() // MIB)
 code, e = executable(g); check(code)

@@ -98,7 +98,9 @@ int main(void) {
   AT(CUDA_ARRAY3D_DESCRIPTOR, NumChannels) AT(CUDA_ARRAY3D_DESCRIPTOR, Flags)
   AT(CUDA_ARRAY3D_DESCRIPTOR_v1, Flags) AT(CUDA_ARRAY_DESCRIPTOR, NumChannels)
   AT(CUmemAllocationProp, type) AT(CUmemAllocationProp, location) AT(CUmemPoolProps, allocType)
-  AT(CUmemPoolProps, location) AT(CUmemLocation, type) AT(CUmemLocation, id) AT(CUgraphNodeParams, type)
+  AT(CUmemPoolProps, location) SIZE(CUmemPoolProps) SIZE(CUDA_MEM_ALLOC_NODE_PARAMS) SIZE(CUipcMemHandle)
+  AT(CUDA_MEM_ALLOC_NODE_PARAMS, bytesize) AT(CUgraphNodeParams, alloc) SIZE(CUDA_ARRAY_MEMORY_REQUIREMENTS)
+  AT(CUmemLocation, type) AT(CUmemLocation, id) AT(CUgraphNodeParams, type)
   printf("%d %d %d %d %d\\n", CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_SYSTEM_NOT_READY,
          CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_INVALID_VALUE);
 #ifdef CUDA_VERSION
