@@ -1,7 +1,7 @@
 /* From what a program hands over as code to PTX text.
  *
- * PTX text is taken as it is, and out of a fat binary where it lies uncompressed. Machine code for real
- * cards (ELF) cannot run here: the answer is the driver's own for an image without fitting code. */
+ * PTX text is taken as it is, and out of a fat binary, whose layout is known from NVIDIA's tools that write it and
+ * from public descriptions. Machine code for real cards (ELF) cannot run here: the answer is the driver's own for an image without fitting code. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "driver.h"
+#include "unpack.h"
 
 #define FATBIN_MAGIC 0xBA55ED50u
 #define FATBIN_WRAPPER_MAGIC 0x466243B1u
@@ -31,10 +32,18 @@ typedef struct {
     uint16_t version;
     uint32_t header_bytes;
     uint64_t payload_bytes;
-    uint32_t compressed_bytes; /* 0: not compressed */
-    uint32_t reserved[3];
+    uint32_t compressed_bytes; /* 0: not compressed; the payload is a little longer, to be aligned */
+    uint32_t reserved[2];
     uint32_t architecture;
+    uint32_t reserved_too[2];
+    uint64_t flags;
+    uint64_t reserved_more;
+    uint64_t plain_bytes; /* when unpacked */
 } fatbin_entry;
+
+enum { PACKED_LZ4 = 0x2000, PACKED_ZSTD = 0x8000, LARGEST_PLAIN = 1 << 30 };
+
+_Static_assert(sizeof(fatbin_entry) == 64, "as the tools write it");
 
 static CUresult refuse(const char *kind, const char *sentence, CUresult result, char *log, size_t log_size) {
     sg_log_unsupported("image", kind);
@@ -55,6 +64,31 @@ static CUresult copy_text(const char *from, size_t size, char **text, size_t *le
     return CUDA_SUCCESS;
 }
 
+static CUresult unpack(const fatbin_entry *entry, const unsigned char *payload, char **text, size_t *length) {
+    size_t size = (size_t)entry->plain_bytes;
+    if (entry->compressed_bytes > entry->payload_bytes || entry->plain_bytes == 0 || entry->plain_bytes > LARGEST_PLAIN)
+        return CUDA_ERROR_INVALID_IMAGE;
+    char *plain = malloc(size + 1);
+    if (plain == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    bool unpacked = (entry->flags & PACKED_LZ4 ? sg_unpack_lz4 : sg_unpack_zstd)(payload, entry->compressed_bytes,
+                                                                                 (unsigned char *)plain, size);
+    if (!unpacked) {
+        free(plain);
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+    while (size > 0 && plain[size - 1] == '\0')
+        size--;
+    plain[size] = '\0';
+    *text = plain;
+    *length = size;
+    return CUDA_SUCCESS;
+}
+
+static bool is_packed_known(const fatbin_entry *entry) {
+    return entry->compressed_bytes != 0 && (entry->flags & (PACKED_LZ4 | PACKED_ZSTD)) != 0;
+}
+
 static CUresult from_fatbin(const unsigned char *image, size_t size, char **text, size_t *length, char *log,
                             size_t log_size) {
     fatbin_header header;
@@ -70,10 +104,12 @@ static CUresult from_fatbin(const unsigned char *image, size_t size, char **text
             return CUDA_ERROR_INVALID_IMAGE;
         if (entry.kind == 1 && entry.compressed_bytes == 0)
             return copy_text((const char *)image + payload, entry.payload_bytes, text, length);
+        if (entry.kind == 1 && is_packed_known(&entry))
+            return unpack(&entry, image + payload, text, length);
         at = payload + entry.payload_bytes;
     }
-    return refuse("fatbin", "The fat binary has no uncompressed PTX (nvcc: --compress-mode=none -gencode "
-                            "arch=...,code=compute_XX); a software GPU cannot run machine code.",
+    return refuse("fatbin", "The fat binary has no PTX (nvcc: -gencode arch=...,code=compute_XX); a software GPU cannot "
+                            "run machine code.",
                   CUDA_ERROR_NO_BINARY_FOR_GPU, log, log_size);
 }
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.native.softgpu.machine import Box
+from tests.native.softgpu.machine import ROOT, Box
 
 ILLEGAL_ADDRESS = 700
+FATBINS = sorted((Path(__file__).parent / "fatbins").glob("*.fatbin"))
 
 
 def test_a_fault_shows_after_the_launch_and_ends_its_context_only(box: Box, device: Path) -> None:
@@ -89,3 +92,26 @@ def test_kernels_take_memory_of_their_heap_and_give_it_back(box: Box) -> None:
     assert seen["freed_by_the_host"] == 1
     assert (seen["fitting"], seen["full"], seen["whole"], seen["nothing"]) == (16, 0, True, 0)
     assert seen["twice"] == 700
+
+
+def test_ptx_in_fat_binaries_of_every_compression_runs(box: Box, device: Path) -> None:
+    assert len(FATBINS) == 6
+    seen = box.run("fatbins.py", *map(str, FATBINS))
+    for name, (results, computed) in seen["seen"].items():
+        assert results == [0, 0, 0], name
+        if name.startswith("saxpy"):
+            assert computed == [[1, 2, 3, 4], [10, 20, 30, 40], [12, 24, 36, 48]]
+    for name, result in seen["broken"].items():
+        assert result == (209 if name.endswith("other_kind") else 200) or name.endswith("byte"), name
+    assert box.log(device) == ["image fatbin"]
+
+
+def test_damaged_fat_binaries_read_and_write_nothing_outside(compile_c: Callable[..., Path]) -> None:
+    driver = ROOT / "native" / "softgpu" / "driver"
+    sources = (Path(__file__).parent / "c" / "unpack_damaged.c", *sorted(driver.glob("unpack_*.c")))
+    program = compile_c(
+        *sources, flags=("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{driver}")
+    )
+    packed = [str(path) for path in FATBINS if not path.stem.endswith("none")]
+    result = subprocess.run([str(program), "300", *packed], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
