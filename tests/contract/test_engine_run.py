@@ -15,6 +15,7 @@ import pytest
 from tests.contract.tenancy import IMAGE
 from tests.flow.box import Box
 
+from aliquot.enforcement import program_folder
 from aliquot.injection import ShareFolder, listed_cdi_specs
 from engines.docker import DockerSetup
 from engines.podman import PodmanSetup
@@ -218,3 +219,46 @@ def test_the_share_of_a_running_container_is_tried_from_inside(box: EngineBox) -
         assert box.engine("exec", name, "ls", "/").stdout == before, "nothing of it stays"
     finally:
         box.engine("rm", "-f", name)
+
+
+def test_who_opens_the_driver_by_its_path_in_a_container_is_named(box: EngineBox) -> None:
+    name, verify = f"escapes-{box.inject}", box.state / "verify"
+    shutil.copytree(program_folder(), verify)  # a folder that every user of the engine can read
+    fill = ("/verify/aliquot-verify", "--fill", f"--device=GPU-none={1 << 30}")
+    try:
+        line = box.line("-d", "--name", name, "-v", f"{verify}:/verify:ro", IMAGE, "sh", "-c", "sleep 1000")
+        done = box.aliquot(*line)
+        assert done.returncode == 0, done.stderr
+        (lease,) = box.lease_ids()
+        with _holding(box, name, (), fill):
+            shown = json.loads(box.aliquot("show", lease, "-o", "json").stdout)
+            assert [process["attestation"]["memoryHeld"] for process in shown["ledger"]["processes"]] == [
+                True
+            ]
+            assert shown["ungoverned"] == []
+        driver = ("-e", "LD_LIBRARY_PATH=/run/aliquot/share/driver")
+        with _holding(box, name, driver, fill):
+            shown = json.loads(box.aliquot("show", lease, "-o", "json").stdout)
+            (escaped,) = shown["ungoverned"]
+            assert escaped["memoryBytes"] > 1 << 30, "more than the share, for nothing stood in between"
+            assert "aliquot-verify" in escaped["command"]
+            assert shown["story"][-1]["what"] == "ungoverned"
+    finally:
+        box.engine("rm", "-f", name)
+
+
+@contextlib.contextmanager
+def _holding(box: EngineBox, name: str, options: tuple[str, ...], words: tuple[str, ...]) -> Iterator[None]:
+    """``words`` run in the container, and have said what they got, for the length of the block."""
+    running = subprocess.Popen(
+        [box.client, "exec", "-i", *options, name, *words],
+        env=box.environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert running.stdout is not None
+    try:
+        assert running.stdout.read(8)
+        yield
+    finally:
+        running.communicate(timeout=30)
