@@ -1,5 +1,6 @@
 """A wheel carries the native parts and works from another folder, without the checkout."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -32,3 +33,7 @@ def test_a_wheel_holds_a_share_from_another_folder(tmp_path: Path, box: Box) -> 
     assert tenant("see")["total"] == 1 << 30
     assert tenant("add")["right"]
     assert tenant.end() == 0
+    words = (aliquot, "verify", "1GiB", "-o", "jsonl")
+    tried = subprocess.run(words, text=True, capture_output=True, check=False, cwd=tmp_path, env=box.environ)
+    outcomes = {row["attempt"]: row["outcome"] for row in map(json.loads, tried.stdout.splitlines())}
+    assert outcomes["allocate"] == outcomes["race"] == "held", tried.stderr
