@@ -14,6 +14,7 @@ struct share {
     char uuid[DEVICES_MAX][64];
     uint64_t limit[DEVICES_MAX];         /* bytes */
     uint64_t context_bytes[DEVICES_MAX]; /* what a context takes; 0 unknown */
+    unsigned thousandths[DEVICES_MAX];   /* of the device's time; 0: its launches are not tried */
 };
 
 extern struct share share;
@@ -29,7 +30,10 @@ struct finding {
     enum outcome outcome;
     uint64_t granted; /* bytes that the share's processes had at once */
     uint64_t limit;   /* of what they may have; 0 where it is not about bytes */
-    int result;       /* the driver's last answer; 0 where it is of no interest */
+    unsigned achieved; /* thousandths of the device's time */
+    unsigned allowed;  /* of those it may have; 0 where it is not about time */
+    unsigned error;    /* thousandths that no controller can do better by */
+    int result;        /* the driver's last answer; 0 where it is of no interest */
     char note[256];
 };
 
@@ -49,6 +53,10 @@ extern const unsigned attempt_count;
 
 /* Bytes granted beside the limit: more is a hole. */
 struct finding judged(uint64_t granted, uint64_t limit, int result);
+/* Time had beside the time allowed: more than what can be achieved, (Q (1 - share) + d) / W for work of Q
+ * that is under way, kernels of d and a window of W, is a hole. */
+#define QUEUE_MS 5.0f
+struct finding judged_time(unsigned achieved, unsigned allowed, float kernel_ms, float window_ms);
 struct finding with_note(struct finding finding, enum outcome outcome, const char *note);
 
 /* memory.c: as much as `device` gives, by one kind of allocation, all kept. `result` is the last refusal.
@@ -62,9 +70,11 @@ uint64_t allocate_directly(unsigned device, int *result);
 attempt_function try_direct, try_legacy, try_pitch, try_managed, try_array, try_array_3d, try_mipmap, try_virtual,
     try_virtual_mapped, try_async, try_async_thread, try_pool, try_graph_node, try_captured, try_contexts, try_module,
     try_heap, try_double_free; /* memory.c, memory_indirect.c */
-attempt_function try_race, try_threads, try_fork, try_fork_after, try_exec;      /* processes.c */
+attempt_function try_race, try_threads, try_fork, try_fork_after, try_exec, try_import;      /* processes.c */
 attempt_function try_addresses, try_deepbind, try_twice, try_environment, try_limits_file; /* ways.c */
 attempt_function try_static;                                                   /* processes.c */
+attempt_function try_launch, try_launch_thread, try_launch_extended, try_launch_cooperative, try_launch_legacy,
+    try_launch_graph, try_launch_streams; /* compute.c */
 attempt_function try_devices, try_settings, try_other_processes;                 /* view.c */
 
 #endif

@@ -1,8 +1,11 @@
 /* Tries to break the share that it runs in, as any program of a tenant could, and says how far it got.
  *
- *   aliquot-verify --device=UUID=LIMIT_BYTES[=CONTEXT_BYTES] …     all attempts, one line of JSON each
+ *   aliquot-verify --device=UUID=LIMIT_BYTES[=CONTEXT_BYTES[=THOUSANDTHS]] …
+ *                                                                  all attempts, one line of JSON each; those of
+ *                                                                  compute where THOUSANDTHS is given
  *   aliquot-verify --only=NAME --device=…                          that one
  *   aliquot-verify --report=FD --device=…                          the lines go there and not to stdout
+ *   aliquot-verify --arguments=FD                                  more --device=…, a line each, from there
  *   aliquot-verify --remove                                        deletes its own files
  *
  * Exit code: 0 the share holds, 7 a hole or an attempt that broke off, 2 wrong arguments. It needs no
@@ -43,6 +46,7 @@ const struct attempt attempts[] = {
     {"fork", "processes", "fork, then start CUDA", try_fork, AS_IT_IS, false},
     {"fork-after", "processes", "start CUDA, then fork", try_fork_after, AS_IT_IS, false},
     {"exec", "processes", "fork and exec", try_exec, AS_IT_IS, false},
+    {"import", "processes", "memory of a process that has ended", try_import, AS_IT_IS, false},
     {"library-path-unset", "ways", "LD_LIBRARY_PATH unset", try_environment, NO_LIBRARY_PATH, false},
     {"library-path-empty", "ways", "LD_LIBRARY_PATH empty", try_environment, EMPTY_LIBRARY_PATH, false},
     {"aliquot-variables", "ways", "ALIQUOT_* edited", try_environment, OTHER_SHARE, false},
@@ -54,6 +58,13 @@ const struct attempt attempts[] = {
     {"loaded-twice", "ways", "the library loaded twice", try_twice, AS_IT_IS, false},
     {"static", "ways", "a static program", try_static, AS_IT_IS, true},
     {"limits-file", "ways", "the file of the share's limits", try_limits_file, AS_IT_IS, false},
+    {"launch", "compute", "cuLaunchKernel", try_launch, AS_IT_IS, false},
+    {"launch-thread", "compute", "cuLaunchKernel_ptsz", try_launch_thread, AS_IT_IS, false},
+    {"launch-extended", "compute", "cuLaunchKernelEx", try_launch_extended, AS_IT_IS, false},
+    {"launch-cooperative", "compute", "cuLaunchCooperativeKernel", try_launch_cooperative, AS_IT_IS, false},
+    {"launch-legacy", "compute", "cuLaunchGridAsync", try_launch_legacy, AS_IT_IS, false},
+    {"launch-graph", "compute", "cuGraphLaunch of 4 kernels", try_launch_graph, AS_IT_IS, false},
+    {"launch-streams", "compute", "cuLaunchKernel on 4 streams in turns", try_launch_streams, AS_IT_IS, false},
     {"devices", "view", "devices outside the share", try_devices, AS_IT_IS, false},
     {"processes", "view", "processes outside the share", try_other_processes, AS_IT_IS, false},
     {"settings", "view", "NVML calls that change the device", try_settings, AS_IT_IS, false},
@@ -88,6 +99,9 @@ static void tell(const struct attempt *attempt, const struct finding *finding)
                (unsigned long long)finding->limit);
     else
         printf("\"grantedBytes\":null,\"limitBytes\":null,");
+    if (finding->allowed > 0)
+        printf("\"achievedThousandths\":%u,\"allowedThousandths\":%u,\"errorThousandths\":%u,", finding->achieved,
+               finding->allowed, finding->error);
     printf("\"result\":%d,\"note\":", finding->result);
     put_text(finding->note);
     printf("}\n");
@@ -104,6 +118,7 @@ static bool take_device(const char *text)
     char *end;
     share.limit[device] = strtoull(limit + 1, &end, 10);
     share.context_bytes[device] = *end == '=' ? strtoull(end + 1, &end, 10) : 0;
+    share.thousandths[device] = *end == '=' ? (unsigned)strtoul(end + 1, &end, 10) : 0;
     return share.limit[device] > 0 && *end == '\0';
 }
 
@@ -137,8 +152,22 @@ static bool report_to(int descriptor)
 
 static int wrong(void)
 {
-    fputs("usage: aliquot-verify [--only=NAME] --device=UUID=LIMIT_BYTES[=CONTEXT_BYTES] …\n", stderr);
+    fputs("usage: aliquot-verify [--only=NAME] --device=UUID=LIMIT_BYTES[=CONTEXT_BYTES[=THOUSANDTHS]] …\n", stderr);
     return 2;
+}
+
+/* More of them, a line each, from a pipe: what was not known yet when this was started. */
+static bool take_devices(int from)
+{
+    static char text[DEVICES_MAX * 160];
+    size_t length = 0;
+    for (ssize_t more; (more = read(from, text + length, sizeof text - 1 - length)) > 0;)
+        length += (size_t)more;
+    close(from);
+    bool good = true;
+    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n"))
+        good &= strncmp(line, "--device=", 9) == 0 && take_device(line + 9);
+    return good;
 }
 
 int main(int count, char *arguments[])
@@ -146,7 +175,9 @@ int main(int count, char *arguments[])
     const char *only = NULL, *here = NULL;
     bool fill_only = false, good = true;
     for (int at = 1; at < count; at++) {
-        if (strncmp(arguments[at], "--device=", 9) == 0)
+        if (strncmp(arguments[at], "--arguments=", 12) == 0)
+            good &= take_devices(atoi(arguments[at] + 12));
+        else if (strncmp(arguments[at], "--device=", 9) == 0)
             good &= take_device(arguments[at] + 9);
         else if (strncmp(arguments[at], "--only=", 7) == 0)
             only = arguments[at] + 7;
@@ -170,6 +201,8 @@ int main(int count, char *arguments[])
     bool held = true;
     for (unsigned at = 0; at < attempt_count; at++) {
         if (only != NULL && &attempts[at] != named(only))
+            continue;
+        if (share.thousandths[0] == 0 && strcmp(attempts[at].group, "compute") == 0)
             continue;
         struct finding finding = program_run(&attempts[at]);
         tell(&attempts[at], &finding);

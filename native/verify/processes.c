@@ -124,6 +124,61 @@ struct finding try_exec(void)
     return together(2, executed, own.granted);
 }
 
+struct ipc_handle {
+    char bytes[64];
+};
+
+/* In a child: half of the share, and its handle; alive until `hold` closes. */
+static void export_half(int out, int hold)
+{
+    struct ipc_handle handle = {{0}};
+    device_pointer pointer = 0;
+    char waiting;
+    int result = driver_begin(0);
+    if (result == 0)
+        result = CALL("cuMemAlloc_v2", (device_pointer *, size_t), &pointer, share.limit[0] / 2);
+    if (result == 0)
+        result = CALL("cuIpcGetMemHandle", (struct ipc_handle *, device_pointer), &handle, pointer);
+    if (write(out, &result, sizeof result) == (ssize_t)sizeof result &&
+        write(out, &handle, sizeof handle) == (ssize_t)sizeof handle)
+        (void)!read(hold, &waiting, 1);
+    _exit(0);
+}
+
+static int open_half(int in)
+{
+    struct ipc_handle handle;
+    device_pointer pointer;
+    int result = NO_FUNCTION;
+    if (read(in, &result, sizeof result) != (ssize_t)sizeof result || result != 0 ||
+        read(in, &handle, sizeof handle) != (ssize_t)sizeof handle)
+        return result;
+    result = driver_begin(0);
+    return result != 0 ? result
+                       : CALL("cuIpcOpenMemHandle_v2", (device_pointer *, struct ipc_handle, unsigned), &pointer, handle, 1);
+}
+
+/* Memory of a process that has ended, kept by who had opened it; then another fills the share. */
+struct finding try_import(void)
+{
+    int out[2], hold[2];
+    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(hold, O_CLOEXEC) != 0)
+        return with_note(judged(0, share.limit[0], 0), BROKEN, "no pipe");
+    pid_t exporter = fork();
+    if (exporter == 0) {
+        close(hold[1]);
+        export_half(out[1], hold[0]);
+    }
+    close(out[1]);
+    int result = open_half(out[0]);
+    close(hold[1]);
+    if (exporter > 0)
+        waitpid(exporter, NULL, 0);
+    if (result != 0)
+        return with_note(judged(0, share.limit[0], result), HELD, driver_says(result));
+    return together(1, executed, share.limit[0] / 2);
+}
+
 /* glibc gives a library that a static program loads no thread-local variables, so most drivers crash there
  * before they allocate: then what the share is shown as is all that can be asked. */
 struct finding try_static(void)

@@ -25,8 +25,8 @@ unsigned program_arguments(char *arguments[], unsigned room)
         char *text = malloc(160);
         if (text == NULL)
             break;
-        snprintf(text, 160, "--device=%s=%llu=%llu", share.uuid[device], (unsigned long long)share.limit[device],
-                 (unsigned long long)share.context_bytes[device]);
+        snprintf(text, 160, "--device=%s=%llu=%llu=%u", share.uuid[device], (unsigned long long)share.limit[device],
+                 (unsigned long long)share.context_bytes[device], share.thousandths[device]);
         arguments[count++] = text;
     }
     return count;

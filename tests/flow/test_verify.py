@@ -27,6 +27,7 @@ def test_a_share_is_taken_tried_and_given_back(gpu_box: Box) -> None:
         "pool",
         "race",
         "exec",
+        "import",
         "loaded-twice",
         "get-proc-address",
     ):
@@ -37,7 +38,7 @@ def test_a_share_is_taken_tried_and_given_back(gpu_box: Box) -> None:
     assert rows["limits-file"]["outcome"] == "known", "the node's own user: that is what advisory means"
     assert gpu_box.items("leases") == []
     (ended,) = gpu_box.items("leases", "--ended")
-    assert (ended["id"], ended["endWhy"]) == (document["lease"], "verified")
+    assert (ended["id"], ended["policy"]) == (document["lease"], "cap")
 
 
 def test_a_lease_is_tried_where_it_is_and_not_under_its_running_programs(gpu_box: Box) -> None:

@@ -33,7 +33,7 @@ def test_a_wheel_holds_a_share_from_another_folder(tmp_path: Path, box: Box) -> 
     assert tenant("see")["total"] == 1 << 30
     assert tenant("add")["right"]
     assert tenant.end() == 0
-    words = (aliquot, "verify", "1GiB", "-o", "jsonl")
-    tried = subprocess.run(words, text=True, capture_output=True, check=False, cwd=tmp_path, env=box.environ)
+    verify = (aliquot, "verify", "1GiB", "-o", "jsonl")
+    tried = subprocess.run(verify, text=True, capture_output=True, check=False, cwd=tmp_path, env=box.environ)
     outcomes = {row["attempt"]: row["outcome"] for row in map(json.loads, tried.stdout.splitlines())}
     assert outcomes["allocate"] == outcomes["race"] == "held", tried.stderr

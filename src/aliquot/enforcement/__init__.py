@@ -14,7 +14,13 @@ from aliquot.enforcement.governor import governor_folder
 from aliquot.enforcement.isolation import achievable_isolation
 from aliquot.enforcement.ledger import create_ledger, live_slots, read_ledger
 from aliquot.enforcement.limits import write_limits
-from aliquot.enforcement.verifying import PROGRAM, program_arguments, program_folder, read_attempts
+from aliquot.enforcement.verifying import (
+    PROGRAM,
+    nothing_to_try,
+    program_arguments,
+    program_folder,
+    read_attempts,
+)
 
 __all__ = [
     "PROGRAM",
@@ -23,6 +29,7 @@ __all__ = [
     "create_ledger",
     "governor_folder",
     "live_slots",
+    "nothing_to_try",
     "program_arguments",
     "program_folder",
     "read_attempts",

@@ -8,17 +8,33 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from aliquot.model import AliquotError, Attempt, Bytes, Gpu, GpuUuid, Isolation, Lease, Outcome, Reason
+from aliquot.model import (
+    AliquotError,
+    Attempt,
+    Bytes,
+    Gpu,
+    GpuUuid,
+    Isolation,
+    Lease,
+    Outcome,
+    Policy,
+    Reason,
+    Thousandths,
+)
 
 PROGRAM = "aliquot-verify"
 _FOLDER = Path(__file__).resolve().parent.parent / "_native" / "verify"
 
-_LAUNCHES = (
-    ("launch", "cuLaunchKernel"),
-    ("launch-extended", "cuLaunchKernelEx"),
-    ("launch-cooperative", "cuLaunchCooperativeKernel"),
-    ("launch-graph", "cuGraphLaunch"),
-    ("launch-legacy", "cuLaunch and cuLaunchGrid"),
+_COMPUTE = "compute"
+_COMPUTE_IS_HELD = False
+_UNTIMED = Attempt(
+    "launches",
+    _COMPUTE,
+    "launches by every path",
+    Outcome.UNTRIED if _COMPUTE_IS_HELD else Outcome.NOT_HELD,
+    note="the share is no cap, so alone it may use all of the time; `aliquot verify SPEC` tries one that is"
+    if _COMPUTE_IS_HELD
+    else "compute is reserved and booked, and not held yet",
 )
 _KNOWN = (
     ("driver-by-path", "opening the driver's own file, by preload, RPATH or its path"),
@@ -48,18 +64,28 @@ def program_folder(folder: Path = _FOLDER) -> Path:
 def program_arguments(lease: Lease, gpus: Mapping[GpuUuid, Gpu]) -> tuple[str, ...]:
     """The share as its arguments: nothing of it comes from the library that is tried.
 
+    Its time is tried only where it is a cap: any other share may have all of it when it is alone.
     Raises AliquotError(BAD_USAGE) for whole GPUs: within them there is nothing to hold.
     """
     if not lease.governed or any(share.memory is None for share in lease.shares):
-        raise AliquotError(
-            Reason.BAD_USAGE,
-            f"lease {lease.id} is of whole GPUs: there is no limit within them that could be broken",
-            next=[("aliquot verify 1/4", "tries a part of a GPU")],
-        )
+        raise nothing_to_try(f"lease {lease.id}")
     contexts = {
         share.gpu: gpus[share.gpu].context_bytes if share.gpu in gpus else None for share in lease.shares
     }
-    return tuple(f"--device={share.gpu}={share.memory}={contexts[share.gpu] or 0}" for share in lease.shares)
+    capped = lease.policy is Policy.CAP and _COMPUTE_IS_HELD
+    return tuple(
+        f"--device={share.gpu}={share.memory}={contexts[share.gpu] or 0}={share.compute if capped else 0}"
+        for share in lease.shares
+    )
+
+
+def nothing_to_try(what: str) -> AliquotError:
+    """Of whole GPUs, in front of whose driver nothing stands."""
+    return AliquotError(
+        Reason.BAD_USAGE,
+        f"{what} is of whole GPUs: there is no limit within them that could be broken",
+        next=[("aliquot verify 1/4", "tries a part of a GPU")],
+    )
 
 
 def read_attempts(said: str, *, isolation: Isolation) -> tuple[Attempt, ...]:
@@ -73,16 +99,8 @@ def read_attempts(said: str, *, isolation: Isolation) -> tuple[Attempt, ...]:
         raise _said_nothing(said) from error
     if not tried:
         raise _said_nothing(said)
-    return (*tried, *_launches(), *known_ways())
-
-
-def _launches() -> tuple[Attempt, ...]:
-    return tuple(
-        Attempt(
-            name, "compute", what, Outcome.NOT_HELD, note="compute is reserved and booked, and not held yet"
-        )
-        for name, what in _LAUNCHES
-    )
+    timed = any(attempt.group == _COMPUTE for attempt in tried)
+    return (*tried, *(() if timed else (_UNTIMED,)), *known_ways())
 
 
 def known_ways() -> tuple[Attempt, ...]:
@@ -97,9 +115,16 @@ def _attempt(item: Mapping[str, object]) -> Attempt:
         outcome=Outcome(item["outcome"]),
         granted=_bytes(item["grantedBytes"]),
         limit=_bytes(item["limitBytes"]),
+        achieved=_thousandths(item.get("achievedThousandths")),
+        allowed=_thousandths(item.get("allowedThousandths")),
+        error=_thousandths(item.get("errorThousandths")),
         result=int(str(item["result"])) or None,
         note=str(item["note"]) or None,
     )
+
+
+def _thousandths(value: object) -> Thousandths | None:
+    return None if value is None else Thousandths(int(str(value)))
 
 
 def _bytes(value: object) -> Bytes | None:

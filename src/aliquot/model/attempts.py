@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from aliquot.model.identities import LeaseId
-from aliquot.model.quantities import Bytes
+from aliquot.model.quantities import Bytes, Thousandths
 
 
 class Outcome(Enum):
@@ -27,7 +27,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One way that was tried. Numbers are None where it is not about bytes."""
+    """One way that was tried. Numbers are None where it is not about bytes, or not about time."""
 
     name: str
     group: str
@@ -36,6 +36,11 @@ class Attempt:
     granted: Bytes | None = None
     """What the share's processes had at once."""
     limit: Bytes | None = None
+    achieved: Thousandths | None = None
+    """Of the device's time that its launches had."""
+    allowed: Thousandths | None = None
+    error: Thousandths | None = None
+    """What no controller can do better by in the time that was measured: (Q (1 - share) + d) / W."""
     result: int | None = None
     """The driver's last answer, a CUresult or nvmlReturn_t."""
     note: str | None = None

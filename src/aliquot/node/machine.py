@@ -268,13 +268,15 @@ class Machine:
         """Try to break the share of ``lease``. Raises AliquotError: LEASE_ENDED, LEASE_BUSY."""
         from aliquot.node.verifying import verify_lease
 
-        return verify_lease(self.paths, self.look(), lease, force=force)
+        return verify_lease(self.paths, self.book, self._ready(new=False), lease, force=force)
 
     def verify_size(self, ask: Ask, *, placement: PlacementPolicy) -> "Verification":
         """Try to break a share of ``ask`` that is taken for it. Raises AliquotError with the refusal."""
         from aliquot.node.verifying import verify_size
 
-        return verify_size(self.paths, self.book, self._ready(), ask, placement)
+        done = verify_size(self.paths, self.book, self._ready(), ask, placement)
+        self.reap(only=done.lease)
+        return done
 
     # ---- measure ----
 

@@ -2,21 +2,27 @@
 
 import contextlib
 import os
-import time
-from collections.abc import Mapping
+from dataclasses import replace
+from typing import Self
 
-from aliquot.enforcement import PROGRAM, live_slots, program_arguments, program_folder, read_attempts
+from aliquot.enforcement import (
+    PROGRAM,
+    live_slots,
+    nothing_to_try,
+    program_arguments,
+    program_folder,
+    read_attempts,
+)
 from aliquot.injection import Client, copy_into, execute_inside
-from aliquot.lease import Book, describe
+from aliquot.lease import Book
 from aliquot.model import (
     AliquotError,
     Ask,
     ContainerHolder,
-    Gpu,
-    GpuUuid,
     Lease,
     LeaseState,
     PlacementPolicy,
+    Policy,
     Reason,
     Snapshot,
     Verification,
@@ -24,10 +30,8 @@ from aliquot.model import (
 from aliquot.node.libraries import ensure_copied
 from aliquot.node.looking import by_uuid
 from aliquot.node.paths import Paths
-from aliquot.node.releasing import release_lease
-from aliquot.node.running import Order, process_plan
+from aliquot.node.running import Order, process_plan, run_order
 from aliquot.node.share_folder import ledger_file
-from aliquot.node.taking import Terms, prepare, reserve
 from aliquot.node.using import container_ids
 
 _PATIENCE = 1800.0
@@ -37,21 +41,17 @@ _PATIENCE = 1800.0
 def verify_size(
     paths: Paths, book: Book, snapshot: Snapshot, ask: Ask, placement: PlacementPolicy
 ) -> Verification:
-    """Take a share of ``ask`` for as long as the attempts last. Raises AliquotError with the refusal."""
-    terms = Terms(ask=ask, holder=describe(os.getpid()), placement=placement, command="aliquot verify")
+    """Take a share of ``ask`` for as long as the attempts last.
 
-    def hold(lease: Lease) -> Lease:
-        return book.advance(lease.id, LeaseState.HELD, at=time.time_ns())
-
-    gpus = by_uuid(snapshot)
-    lease = prepare(paths, book, reserve(book, snapshot, terms), gpus, then=hold)
-    try:
-        return _in_a_process(paths, snapshot, lease, gpus)
-    finally:
-        release_lease(paths, book, lease, why="verified")
+    As a cap: alone on its card no other share holds its time. Raises AliquotError with the refusal.
+    """
+    if any(alternative.amount.whole for alternative in ask.alternatives):
+        raise nothing_to_try(str(ask))
+    capped = replace(ask, policy=Policy.CAP)
+    return _in_a_process(paths, book, snapshot, ask=capped, lease=None, placement=placement)
 
 
-def verify_lease(paths: Paths, snapshot: Snapshot, lease: Lease, *, force: bool) -> Verification:
+def verify_lease(paths: Paths, book: Book, snapshot: Snapshot, lease: Lease, *, force: bool) -> Verification:
     """In the share of ``lease``, or in its container.
 
     Raises AliquotError: LEASE_ENDED; LEASE_BUSY where its own programs are on the GPU, which would
@@ -74,47 +74,75 @@ def verify_lease(paths: Paths, snapshot: Snapshot, lease: Lease, *, force: bool)
                 (f"aliquot verify {lease.ask}", "tries another share of the same size"),
             ],
         )
-    gpus = by_uuid(snapshot)
+    arguments = program_arguments(lease, by_uuid(snapshot))
     if isinstance(lease.holder, ContainerHolder):
-        return _in_a_container(paths, lease, lease.holder, gpus)
-    return _in_a_process(paths, snapshot, lease, gpus)
+        return _in_a_container(paths, lease, lease.holder, arguments)
+    return _in_a_process(paths, book, snapshot, ask=None, lease=lease, placement=PlacementPolicy.PACK)
 
 
 def _in_a_process(
-    paths: Paths, snapshot: Snapshot, lease: Lease, gpus: Mapping[GpuUuid, Gpu]
+    paths: Paths,
+    book: Book,
+    snapshot: Snapshot,
+    *,
+    ask: Ask | None,
+    lease: Lease | None,
+    placement: PlacementPolicy,
 ) -> Verification:
-    """Started as ``aliquot run`` starts a tenant's program."""
-    arguments = program_arguments(lease, gpus)
+    """Just as ``aliquot run`` starts a tenant's program. What its share is it is told once there is one."""
     program = ensure_copied(program_folder(), paths.libraries) / PROGRAM
-    listen, tell = os.pipe()
-    os.set_inheritable(tell, True)
-    try:
-        order = _order(lease, (str(program), f"--report={tell}", *arguments))
-        process_plan(paths, snapshot, order).start(lease).go()
-    finally:
-        os.close(tell)
-        with os.fdopen(listen, "rb") as report:  # all it said fits into a pipe
-            said = report.read().decode(errors="replace")
-    return Verification(lease.id, "process", read_attempts(said, isolation=lease.isolation))
+    with _Pipe(theirs="listen") as told, _Pipe(theirs="tell") as report:
+
+        def tell(given: Lease, seen: Snapshot) -> None:
+            told.write("\n".join(program_arguments(given, by_uuid(seen))))
+
+        order = Order(
+            command=(str(program), f"--arguments={told.listen}", f"--report={report.tell}"),
+            ask=ask,
+            lease=lease,
+            name=None,
+            placement=placement,
+            release_on_stop=False,
+            inject="auto",
+            announce=tell,
+        )
+        held, _ = run_order(paths, book, snapshot, order, process_plan(paths, snapshot, order))
+        said = report.read()
+    return Verification(held.id, "process", read_attempts(said, isolation=held.isolation))
 
 
-def _order(lease: Lease, command: tuple[str, ...]) -> Order:
-    return Order(
-        command=command,
-        ask=None,
-        lease=lease,
-        name=None,
-        placement=PlacementPolicy.PACK,
-        release_on_stop=False,
-        inject="auto",
-        announce=None,
-    )
+class _Pipe:
+    """One end is open in what is started as well; all that is written fits into it."""
+
+    def __init__(self, *, theirs: str) -> None:
+        self.listen, self.tell = os.pipe()
+        os.set_inheritable(self.listen if theirs == "listen" else self.tell, True)
+        self._open = {self.listen, self.tell}
+
+    def write(self, text: str) -> None:
+        os.write(self.tell, text.encode())
+        self._close(self.tell)
+
+    def read(self) -> str:
+        self._close(self.tell)
+        with os.fdopen(self.listen, "rb", closefd=False) as file:
+            return file.read().decode(errors="replace")
+
+    def _close(self, end: int) -> None:
+        os.close(end)
+        self._open.discard(end)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for end in tuple(self._open):
+            self._close(end)
 
 
 def _in_a_container(
-    paths: Paths, lease: Lease, holder: ContainerHolder, gpus: Mapping[GpuUuid, Gpu]
+    paths: Paths, lease: Lease, holder: ContainerHolder, arguments: tuple[str, ...]
 ) -> Verification:
-    arguments = program_arguments(lease, gpus)
     folder = ensure_copied(program_folder(), paths.libraries)
     client = Client.of(holder.engine, holder.endpoint)
     containers = container_ids(lease)

@@ -34,6 +34,7 @@ NOTHING_STOPS = {
     "threads",
     "fork",
     "exec",
+    "import",
     "get-proc-address",
     "deepbind",
     "loaded-twice",

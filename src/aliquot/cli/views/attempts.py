@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from aliquot.cli.output.columns import Column, Listing, Shown
-from aliquot.cli.output.kinds import BYTES, COUNT
-from aliquot.model import Attempt, Outcome
+from aliquot.cli.output.kinds import BYTES, COMPUTE, COUNT
+from aliquot.model import Attempt, Outcome, format_bytes, format_compute
 
 ATTEMPTS: Listing[Attempt] = Listing(
     kind="Attempt",
@@ -16,6 +16,9 @@ ATTEMPTS: Listing[Attempt] = Listing(
         Column("outcome", lambda attempt: attempt.outcome.value),
         Column("granted", lambda attempt: attempt.granted, BYTES, key="grantedBytes"),
         Column("limit", lambda attempt: attempt.limit, BYTES, key="limitBytes"),
+        Column("achieved", lambda attempt: attempt.achieved, COMPUTE, key="achievedThousandths", spare=3),
+        Column("allowed", lambda attempt: attempt.allowed, COMPUTE, key="allowedThousandths", spare=4),
+        Column("error", lambda attempt: attempt.error, COMPUTE, key="errorThousandths", header="±", spare=5),
         Column("result", lambda attempt: attempt.result, COUNT, spare=1),
         Column("what", lambda attempt: attempt.what, narrowest=20),
         Column("note", lambda attempt: attempt.note, shown=Shown.WIDE, narrowest=20),
@@ -37,15 +40,19 @@ def verdict(attempts: Sequence[Attempt]) -> str:
 
 def failed_facts(attempts: Sequence[Attempt]) -> list[str]:
     """A line each of what did not hold, with its numbers."""
-    from aliquot.model import format_bytes
-
     lines = []
     for attempt in attempts:
         if attempt.outcome.failed:
-            numbers = (
-                f"  {format_bytes(attempt.granted)} of {format_bytes(attempt.limit)}"
-                if attempt.limit is not None
-                else ""
+            lines.append(
+                f"{attempt.outcome.value}  {attempt.name}{_numbers(attempt)}  {attempt.note or attempt.what}"
             )
-            lines.append(f"{attempt.outcome.value}  {attempt.name}{numbers}  {attempt.note or attempt.what}")
     return lines
+
+
+def _numbers(attempt: Attempt) -> str:
+    if attempt.limit is not None:
+        return f"  {format_bytes(attempt.granted)} of {format_bytes(attempt.limit)}"
+    if attempt.allowed is not None and attempt.achieved is not None and attempt.error is not None:
+        error = format_compute(attempt.error)
+        return f"  {format_compute(attempt.achieved)} of {format_compute(attempt.allowed)} ± {error}"
+    return ""
