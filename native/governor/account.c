@@ -179,6 +179,7 @@ static bool owned_by(const struct entry *entry, uint64_t context, bool keep)
 {
     switch (entry->kind) {
     case KIND_MEMORY:
+    case KIND_MODULE:
     case KIND_IMPORT:
     case KIND_ARRAY:
     case KIND_MIPMAP:

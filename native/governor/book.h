@@ -19,6 +19,7 @@ enum kind {
     KIND_HANDLE,  /* cuMemCreate */
     KIND_MAPPING, /* cuMemMap; owner is the handle, bytes are addresses and not charged */
     KIND_IMPORT, /* memory of another process of the share, who pays for it */
+    KIND_MODULE, /* code and static data, a library's too */
     KIND_POOL,
     KIND_GRAPH, /* what one executable graph may take of the graphs' memory, by device */
     KIND_CONTEXT,

@@ -127,3 +127,51 @@ def test_killed_holders_and_exporters_leave_nothing(card_share: ShareOnDisk) -> 
     previous.communicate()
     assert _used(card_share) == 0
     assert card_share.run("begin()\nsay(alloc(80 * MIB)[0])") == 0
+
+
+MODULE = """
+code = b".version 7.0\\n.target sm_80\\n.address_size 64\\n.visible .global .align 8 .b8 d[10485760];\\n" \\
+       b".visible .entry k() { ret; }\\n\\0"
+def load(into):
+    return cuda.cuModuleLoadData(ref(into), code)
+m = ctypes.c_void_p(0x77)
+begin()
+"""
+
+
+def test_code_and_static_data_are_charged_while_the_module_is_loaded(card_share: ShareOnDisk) -> None:
+    seen = card_share.run(
+        MODULE
+        + """
+before, real = used(), really_used()
+check(load(m)); during = used() - before, really_used() - real
+check(cuda.cuModuleUnload(m))
+say([*during, used() - before])
+"""
+    )
+    assert seen[0] == seen[1] >= 12 * MIB, "10 MiB of data and a piece of code"
+    assert seen[2] == 0
+
+
+def test_a_module_that_does_not_fit_is_out_of_memory_and_unloaded(card_share: ShareOnDisk) -> None:
+    seen = card_share.run(
+        MODULE
+        + """
+check(alloc(70 * MIB)[0]); real = really_used()
+say([load(m), m.value, really_used() - real, used() // MIB])
+"""
+    )
+    assert seen == [2, 0x77, 0, 90]
+
+
+def test_a_module_goes_with_its_context(card_share: ShareOnDisk) -> None:
+    seen = card_share.run(
+        MODULE
+        + """
+c, before = ctypes.c_void_p(), used()
+check(cuda.cuCtxCreate_v2(ref(c), 0, 0)); check(load(m)); during = used() - before
+check(cuda.cuCtxDestroy_v2(c)); say([during // MIB, used() - before])
+"""
+    )
+    assert seen[0] >= 32
+    assert seen[1] == 0
