@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv/bin
 
-.PHONY: demo test test-all check generate bench build setup clients clients-more clients-numba numba-suite wheel clean
+.PHONY: demo test test-all check check-surface generate bench build setup clients clients-more clients-numba numba-suite wheel clean
 
 demo: build clients
 	@$(VENV)/aliquot demo
@@ -19,7 +19,13 @@ check: setup
 generate: setup build
 	@$(VENV)/python tools/generate_abi.py
 	@$(VENV)/python tools/generate_reasons.py
+	@$(VENV)/python tools/generate_coverage.py
 	@$(VENV)/python tools/generate_softgpu_facts.py
+
+# A header (cuda.h, nvml.h) or a folder of them, against the tables of the governor's functions.
+check-surface: setup
+	@test -n "$(HEADER)" || { echo "usage: make check-surface HEADER=path/to/cuda.h"; exit 2; }
+	@$(VENV)/python tools/check_surface.py "$(HEADER)"
 
 bench: setup build clients
 	@test -n "$(NAME)" || { echo "usage: make bench NAME=$$(ls bench | sed -n 's/\.py$$//p' | grep -v '^row$$' | paste -sd'|')"; exit 2; }

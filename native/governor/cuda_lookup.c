@@ -10,6 +10,7 @@
 #include "cuda_api.h"
 #include "governor.h"
 #include "surface.h"
+#include "unknowns.h"
 
 enum { PER_THREAD = 1 << 1, STREAM_FLAGS = 3, NEWEST = GOVERNOR_NEWEST_VERSION, NONE = -1 };
 enum { FOUND = 0, NOT_FOUND = 1 };
@@ -89,9 +90,15 @@ typedef CUresult look_up_v2(const char *, void **, int, uint64_t, int *);
 /* As an older driver answers: by asking it for a function that no driver has. */
 #define NO_SUCH_FUNCTION "cuNoSuchFunction"
 
-static const char *name_to_ask(const char *symbol)
+/* A name that the table lacks, where the driver would have given something, is one to tell of. */
+static const char *name_to_ask(const char *symbol, int version, uint64_t flags)
 {
-    return symbol == NULL || is_known(symbol) ? symbol : NO_SUCH_FUNCTION;
+    void *theirs = NULL;
+    if (symbol == NULL || is_known(symbol))
+        return symbol;
+    if (REAL(cuGetProcAddress_v2, look_up_v2 *)(symbol, &theirs, version, flags, NULL) == CUDA_SUCCESS && theirs != NULL)
+        unknowns_note(symbol);
+    return NO_SUCH_FUNCTION;
 }
 
 EXPORTED CUresult cuGetProcAddress(const char *symbol, void **out, int version, uint64_t flags)
@@ -100,7 +107,7 @@ EXPORTED CUresult cuGetProcAddress(const char *symbol, void **out, int version, 
         return CUDA_ERROR_SYSTEM_NOT_READY;
     if (version > NEWEST)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = REAL(cuGetProcAddress, look_up_v1 *)(name_to_ask(symbol), out, version, flags);
+    CUresult result = REAL(cuGetProcAddress, look_up_v1 *)(name_to_ask(symbol, version, flags), out, version, flags);
     if (result == CUDA_SUCCESS && symbol != NULL && out != NULL && *out != NULL)
         *out = own_for(symbol, *out, version, (flags & PER_THREAD) != 0);
     return result;
@@ -112,7 +119,7 @@ EXPORTED CUresult cuGetProcAddress_v2(const char *symbol, void **out, int versio
         return CUDA_ERROR_SYSTEM_NOT_READY;
     if (version > NEWEST)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = REAL(cuGetProcAddress_v2, look_up_v2 *)(name_to_ask(symbol), out, version, flags, status);
+    CUresult result = REAL(cuGetProcAddress_v2, look_up_v2 *)(name_to_ask(symbol, version, flags), out, version, flags, status);
     if (result != CUDA_SUCCESS || symbol == NULL || out == NULL || *out == NULL)
         return result;
     *out = own_for(symbol, *out, version, (flags & PER_THREAD) != 0);

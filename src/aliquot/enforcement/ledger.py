@@ -8,6 +8,7 @@ let a tenant that truncates the file end the reader with SIGBUS.
 
 import fcntl
 import os
+import re
 import struct
 import time
 from collections.abc import Iterable, Mapping
@@ -27,6 +28,8 @@ _COMPUTE_NS_MAX = 1 << 62
 """146 years of a device's time."""
 _COUNT_MAX = (1 << 63) - 1
 _PID_MAX = (1 << 31) - 1
+_WRITTEN = 2
+_C_NAME = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
 _LEAST = abi.Ledger.INTENTS.offset
 """The first ledgers ended with the slots."""
 _FLOCK = struct.Struct("hhqqi4x")
@@ -96,6 +99,7 @@ def read_ledger(path: Path, *, devices: int | None = None) -> Ledger | None:
             _device(file, device, kept, [written[index] for index in kept], now) for device in range(count)
         ),
         slots=tuple(kept.values()),
+        unknown=tuple(sorted(_unknown(file))),
     )
 
 
@@ -165,6 +169,18 @@ def _attestation(file: bytes, base: int) -> Attestation | None:
         compute=bool(enforces & abi.ENFORCES_COMPUTE),
         limits_seen=min(number(file, base, abi.Slot.LIMITS_SEEN), _COUNT_MAX),
     )
+
+
+def _unknown(file: bytes) -> set[str]:
+    """Names as C has them; what a tenant wrote instead is none."""
+    names = set()
+    for index in range(abi.UNKNOWNS_MAX):
+        base = abi.Ledger.UNKNOWNS.offset + index * abi.Unknown.RECORD_SIZE
+        at = base + abi.Unknown.NAME.offset
+        name = file[at : at + abi.Unknown.NAME.count].partition(b"\0")[0]
+        if number(file, base, abi.Unknown.STATE) == _WRITTEN and _C_NAME.fullmatch(name):
+            names.add(name.decode())
+    return names
 
 
 def _used(slot: LedgerSlot) -> Iterable[bool]:

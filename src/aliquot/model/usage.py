@@ -55,6 +55,8 @@ class LedgerDevice:
 class Ledger:
     devices: tuple[LedgerDevice, ...]
     slots: tuple[LedgerSlot, ...]
+    unknown: tuple[str, ...] = ()
+    """Functions of the driver that a program asked for and that this Aliquot does not know."""
 
 
 @dataclass(frozen=True, slots=True)

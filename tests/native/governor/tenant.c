@@ -3,6 +3,8 @@
  *   tenant LIBCUDA race SECONDS SEED      allocate and free at the limit; prints allocations kept
  *   tenant LIBCUDA threads COUNT ROUNDS   threads allocate and free; all is given back
  *   tenant LIBCUDA churn                  allocate and free until killed
+ *   tenant LIBCUDA count FILE SEED        the same at random, counting its operations in FILE's first word
+ *   tenant LIBCUDA twice LIBCUDA2 ROUNDS  threads, half of them through a second governor over the same ledger
  *   tenant LIBCUDA nulls                  call every function there is with NULL and 0
  *   tenant LIBCUDA fork                   a child takes a share of its own, the parent keeps its
  *   tenant LIBCUDA steps STRIDE           a child that allocates and frees is killed at every STRIDE-th
@@ -10,13 +12,16 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -152,6 +157,87 @@ __attribute__((noreturn)) static void churn(void)
     }
 }
 
+__attribute__((noreturn)) static void count_until_killed(const char *path, unsigned seed)
+{
+    enum { HELD = 32 };
+    ptr held[HELD] = {0};
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    _Atomic unsigned long *done = mmap(NULL, sizeof *done, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (done == MAP_FAILED)
+        exit(72);
+    begin();
+    printf("running\n");
+    fflush(stdout);
+    for (;; atomic_fetch_add(done, 1)) {
+        unsigned at = (unsigned)rand_r(&seed) % HELD;
+        if (held[at] != 0) {
+            must(free_memory(held[at]), "cuMemFree");
+            held[at] = 0;
+            continue;
+        }
+        int result = alloc_memory(&held[at], 1 + (unsigned)rand_r(&seed) % (8 * MIB));
+        if (result != 2)
+            must(result, "cuMemAlloc");
+    }
+}
+
+/* ---- two governors in one process: each has a mapping and a slot of its own, as two processes would ---- */
+
+struct face {
+    int (*take)(ptr *, size_t);
+    int (*give)(ptr);
+    unsigned seed;
+};
+
+static void *at_the_limit(void *argument)
+{
+    struct face *face = argument;
+    ptr held[8] = {0};
+    must(set_current(context), "cuCtxSetCurrent");
+    for (long round = 0; round < rounds; round++) {
+        unsigned at = (unsigned)rand_r(&face->seed) % 8;
+        if (held[at] != 0) {
+            must(face->give(held[at]), "cuMemFree");
+            held[at] = 0;
+        } else {
+            int result = face->take(&held[at], MIB * (1 + (unsigned)rand_r(&face->seed) % 8));
+            if (result != 2)
+                must(result, "cuMemAlloc");
+        }
+    }
+    for (unsigned at = 0; at < 8; at++)
+        if (held[at] != 0)
+            must(face->give(held[at]), "cuMemFree");
+    return NULL;
+}
+
+static struct face face_of(void *governor, unsigned seed)
+{
+    library = governor;
+    begin();
+    return (struct face){alloc_memory, free_memory, seed};
+}
+
+static int twice(const char *other, long each)
+{
+    enum { THREADS = 8 };
+    pthread_t ids[THREADS];
+    struct face faces[THREADS];
+    void *first = library, *second = dlopen(other, RTLD_NOW | RTLD_LOCAL);
+    if (second == NULL || second == first)
+        return 73;
+    rounds = each;
+    for (unsigned at = 0; at < THREADS; at++)
+        faces[at] = face_of(at % 2 ? second : first, at + 1);
+    size_t before = free_now();
+    for (unsigned at = 0; at < THREADS; at++)
+        pthread_create(&ids[at], NULL, at_the_limit, &faces[at]);
+    for (unsigned at = 0; at < THREADS; at++)
+        pthread_join(ids[at], NULL);
+    printf("%lld\n", (long long)before - (long long)free_now());
+    return 0;
+}
+
 /* Names on stdin, one a line. */
 static int nulls(void)
 {
@@ -269,6 +355,10 @@ int main(int count, char **arguments)
         return threads((unsigned)atoi(arguments[3]), atol(arguments[4]));
     if (strcmp(what, "churn") == 0)
         churn();
+    if (strcmp(what, "count") == 0 && count == 5)
+        count_until_killed(arguments[3], (unsigned)atoi(arguments[4]));
+    if (strcmp(what, "twice") == 0 && count == 5)
+        return twice(arguments[3], atol(arguments[4]));
     if (strcmp(what, "nulls") == 0)
         return nulls();
     if (strcmp(what, "fork") == 0)

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -50,6 +51,20 @@ def test_eight_processes_at_the_limit_never_exceed_it_by_a_byte(make_share: Make
     assert share.ledger().devices[0].used == 0
 
 
+def twice_loaded(share: ShareOnDisk, built: Built, *, rounds: int) -> int:
+    """Threads of one process at the limit, through two governors over one ledger; bytes not given back."""
+    second = share.root / "second" / "libcuda.so.1"
+    second.parent.mkdir()
+    shutil.copy(share.cuda, second)
+    return int(finish(tenant(share, built, "twice", str(second), str(rounds))))
+
+
+def test_two_governors_in_one_process_hold_the_limit_together(share: ShareOnDisk, built: Built) -> None:
+    assert twice_loaded(share, built, rounds=20000) == 0
+    assert share.most_really_used() <= 80 * MIB, "besides a context for each"
+    assert share.really_used() == 0
+
+
 @pytest.mark.slow
 def test_under_the_sanitizers_as_well(make_share: MakeShare, sanitized: Built, built: Built) -> None:
     mixed = Built(sanitized.governor, built.driver, sanitized.programs)
@@ -57,6 +72,7 @@ def test_under_the_sanitizers_as_well(make_share: MakeShare, sanitized: Built, b
     share = make_share(build=mixed)
     assert finish(tenant(share, sanitized, "threads", "8", "2000")) == "0\n"
     assert finish(tenant(share, sanitized, "fork")) == "30\n70\n90\n"
+    assert twice_loaded(share, sanitized, rounds=2000) == 0
     assert finish(tenant(share, sanitized, "nulls"), "\n".join(read_table(CUDA_TABLE)) + "\n") != ""
 
 
@@ -125,6 +141,29 @@ print([*r, cuda.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(80 << 20))])
 """
     )
     assert seen == [0, 0, 0, 0]
+
+
+def test_a_spawned_program_is_one_more_process_of_the_share(share: ShareOnDisk) -> None:
+    """posix_spawn runs no handlers of fork: the new program starts anew, the old one keeps its account."""
+    seen = share.run(
+        """
+begin(); check(alloc(20 * MIB)[0])
+import sys
+code = '''
+import ctypes, os
+cuda = ctypes.CDLL(os.environ["SHARE"] + "/lib/libcuda.so.1")
+c, p = ctypes.c_void_p(), ctypes.c_ulonglong()
+r = [cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(c), 0), cuda.cuCtxSetCurrent(c)]
+r += [cuda.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(n << 20)) for n in (61, 60)]
+os._exit(0 if r == [0, 0, 0, 2, 0] else 1)
+'''
+for _ in range(2):
+    child = os.posix_spawn(sys.executable, [sys.executable, "-c", code], os.environ)
+    check(os.waitpid(child, 0)[1])
+say([used() // MIB, alloc(70 * MIB)[0]])
+"""
+    )
+    assert seen == [30, 0]
 
 
 def test_killing_tenants_at_random_moments_never_drifts(share: ShareOnDisk, built: Built) -> None:

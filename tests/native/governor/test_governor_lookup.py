@@ -80,12 +80,14 @@ def test_a_name_that_the_table_lacks_is_not_found_though_the_driver_has_it(share
 pointer = ctypes.c_void_p(0x77)
 first = cuda.cuGetProcAddress(b"cuOfTomorrow", ctypes.byref(pointer), 13050, ctypes.c_uint64(0))
 native = look_up("cuOfTomorrow", 13050, 0, direct)[::2]
+look_up("cuOfNobody", 13050, 0)
 say([native, look_up("cuOfTomorrow", 13050, 0), [first, pointer.value]])
 """
     )
     assert native == [0, 0]
     assert governed == [0, None, 1]
     assert first == [500, None]
+    assert share.ledger().unknown == ("cuOfTomorrow",), "told once, and not what the driver lacks too"
 
 
 def test_a_driver_newer_than_the_table_looks_like_the_table_s_version(make_share: MakeShare) -> None:

@@ -41,6 +41,37 @@ def test_a_new_symbol_is_unclassified_and_refused() -> None:
     assert faults([new], TABLES["cuda"]) == ["cuMemAllocTomorrow: in the header, not in the table"]
 
 
+@pytest.mark.parametrize(
+    ("name", "line", "says"),
+    [
+        (
+            "cuda.h",
+            "CUresult CUDAAPI cuMemAllocTomorrow(CUdeviceptr *dptr);",
+            "cuMemAllocTomorrow: in the header",
+        ),
+        ("cuda.h", "CUresult CUDAAPI cuInit(unsigned int Flags);", ""),
+        (
+            "nvml.h",
+            "nvmlReturn_t nvmlDeviceStealTomorrow(void *device);",
+            "nvmlDeviceStealTomorrow: in the header",
+        ),
+        ("cuda.h", "int not_of_cuda(void);", "not a header of CUDA or NVML"),
+    ],
+)
+def test_a_header_is_checked_by_make_check_surface(tmp_path: Path, name: str, line: str, says: str) -> None:
+    header = tmp_path / name
+    header.write_text(line + "\n")
+    done = subprocess.run(
+        ["make", "-s", "check-surface", f"HEADER={header}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode != 0) == bool(says), done.stdout + done.stderr
+    assert says in done.stdout
+
+
 def test_a_changed_parameter_list_and_a_missing_reason_are_refused() -> None:
     table = TABLES["cuda"]
     (alloc,) = [symbol for symbol in _symbols(table) if symbol.symbol == "cuMemAlloc_v2"]

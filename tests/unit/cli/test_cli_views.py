@@ -133,6 +133,8 @@ def test_who_went_round_the_governor_is_named(lease_list: list[LeaseRow], now: i
             "why": "is not in the share's ledger",
         }
     ]
+    asked = replace(story, ledger=Ledger(devices=(), slots=(), unknown=("cuOfTomorrow",)))
+    assert "asked for in vain, unknown to this Aliquot: cuOfTomorrow" in story_lines(asked, now=now)
     unknown = replace(story, ungoverned=None)
     assert story_document(unknown)["ungoverned"] is None
     assert any("unknown" in line for line in story_lines(unknown, now=now) if line.startswith("not governed"))

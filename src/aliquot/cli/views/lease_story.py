@@ -45,6 +45,8 @@ def story_lines(story: LeaseStory, *, now: int) -> list[str]:
     lines += _indented(aligned([header, *shares]))
     lines += _process_lines(story.ledger)
     lines += _ungoverned_lines(story)
+    if story.ledger is not None and story.ledger.unknown:
+        lines.append("asked for in vain, unknown to this Aliquot: " + ", ".join(story.ledger.unknown))
     lines.append("story")
     return lines + _indented(aligned([_event_row(event) for event in story.events]))
 
@@ -162,6 +164,7 @@ def _ledger_item(ledger: Ledger) -> dict[str, object]:
             for slot in ledger.slots
             if slot.alive
         ],
+        "unknownFunctions": list(ledger.unknown),
     }
 
 
