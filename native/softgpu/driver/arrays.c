@@ -4,8 +4,11 @@
 
 #include "arrays.h"
 
-enum { PITCH_ALIGNMENT = 512, SURFACE_LOAD_STORE = 2 };
+enum { PITCH_ALIGNMENT = 512, CUBE_FACES = 6 };
+enum { ALL_FLAGS = SG_ARRAY_LAYERED | SG_ARRAY_SURFACE | SG_ARRAY_CUBE | SG_ARRAY_GATHER };
+/* As attributes.c tells them. */
 enum { WIDEST_1D = 131072, WIDEST_2D = 131072, HIGHEST_2D = 65536, LARGEST_3D = 16384 };
+enum { LARGEST_LAYER = 32768, MOST_LAYERS = 2048 };
 
 unsigned sg_channel_bytes(int format) {
     switch (format) {
@@ -22,38 +25,55 @@ unsigned sg_channel_bytes(int format) {
 }
 
 unsigned char *sg_array_host(CUarray array) {
-    return sg_span_view(array->span)->host;
+    return sg_span_view(array->span)->host + array->offset;
 }
 
 bool sg_array_commit(CUarray array) {
     sg_view *view = sg_span_view(array->span);
-    return sg_view_commit(view, view->address, array->bytes);
+    return sg_view_commit(view, view->address + array->offset, array->bytes);
 }
 
-static CUresult check_shape(const CUDA_ARRAY3D_DESCRIPTOR *d) {
-    if ((d->Flags & ~(unsigned)SURFACE_LOAD_STORE) != 0 || sg_channel_bytes(d->Format) == 0) {
-        sg_log_unsupported("call", "an array that is layered, a cube, compressed, or of a planar format");
+size_t sg_array_layers(const CUDA_ARRAY3D_DESCRIPTOR *d) {
+    return (d->Flags & (SG_ARRAY_LAYERED | SG_ARRAY_CUBE)) != 0 ? d->Depth : 0;
+}
+
+/* By the list of cuArray3DCreate. A cube has six faces as layers, layered cubes six each. */
+static bool fits(const CUDA_ARRAY3D_DESCRIPTOR *d) {
+    bool cube = d->Flags & SG_ARRAY_CUBE, layered = d->Flags & SG_ARRAY_LAYERED;
+    if ((d->Flags & SG_ARRAY_GATHER) != 0 && (d->Height == 0 || d->Depth != 0))
+        return false;
+    if (cube && (d->Width != d->Height || (layered ? d->Depth % CUBE_FACES != 0 : d->Depth != CUBE_FACES)))
+        return false;
+    if (cube || layered)
+        return d->Width <= LARGEST_LAYER && d->Height <= LARGEST_LAYER && d->Depth != 0 && d->Depth <= MOST_LAYERS;
+    if (d->Depth != 0)
+        return d->Height != 0 && d->Width <= LARGEST_3D && d->Height <= LARGEST_3D && d->Depth <= LARGEST_3D;
+    return d->Height != 0 ? d->Width <= WIDEST_2D && d->Height <= HIGHEST_2D : d->Width <= WIDEST_1D;
+}
+
+CUresult sg_array_check(const CUDA_ARRAY3D_DESCRIPTOR *d) {
+    if ((d->Flags & ~(unsigned)ALL_FLAGS) != 0 || sg_channel_bytes(d->Format) == 0) {
+        sg_log_unsupported("call", "an array that is sparse, compressed, of depths, or of a planar format");
         return CUDA_ERROR_NOT_SUPPORTED;
     }
-    if (d->Width == 0 || (d->NumChannels != 1 && d->NumChannels != 2 && d->NumChannels != 4) ||
-        (d->Depth != 0 && d->Height == 0))
-        return CUDA_ERROR_INVALID_VALUE;
-    bool fits = d->Depth != 0    ? d->Width <= LARGEST_3D && d->Height <= LARGEST_3D && d->Depth <= LARGEST_3D
-                : d->Height != 0 ? d->Width <= WIDEST_2D && d->Height <= HIGHEST_2D
-                                 : d->Width <= WIDEST_1D;
-    return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    bool good = d->Width != 0 && (d->NumChannels == 1 || d->NumChannels == 2 || d->NumChannels == 4) && fits(d);
+    return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult make(CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR *d, CUarray *made) {
-    CUarray array = calloc(1, sizeof *array);
-    if (array == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+void sg_array_lay_out(CUarray array, CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR *d) {
     array->context = context;
     array->shape = *d;
     array->element_bytes = sg_channel_bytes(d->Format) * d->NumChannels;
     array->pitch = (d->Width * array->element_bytes + PITCH_ALIGNMENT - 1) & ~(size_t)(PITCH_ALIGNMENT - 1);
     array->slice = array->pitch * (d->Height != 0 ? d->Height : 1);
     array->bytes = array->slice * (d->Depth != 0 ? d->Depth : 1);
+}
+
+static CUresult make(CUcontext context, const CUDA_ARRAY3D_DESCRIPTOR *d, CUarray *made) {
+    CUarray array = calloc(1, sizeof *array);
+    if (array == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    sg_array_lay_out(array, context, d);
     sg_space_lock();
     CUresult result = sg_span_make(context->gpu, array->bytes, false, &array->span);
     if (result == CUDA_SUCCESS && !sg_object_add(array, SG_ARRAY)) {
@@ -78,7 +98,7 @@ SG_EXPORT CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIP
         return result;
     if (array == NULL || descriptor == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    result = check_shape(descriptor);
+    result = sg_array_check(descriptor);
     return result == CUDA_SUCCESS ? make(context, descriptor, array) : result;
 }
 
@@ -142,7 +162,7 @@ SG_EXPORT CUresult cuArrayDestroy(CUarray array) {
     CUresult result = sg_ready();
     if (result != CUDA_SUCCESS)
         return result;
-    if (!sg_object_is(array, SG_ARRAY))
+    if (!sg_object_is(array, SG_ARRAY) || array->whole != NULL)
         return CUDA_ERROR_INVALID_HANDLE;
     if (sg_in_host_function())
         return CUDA_ERROR_NOT_PERMITTED;
@@ -157,5 +177,6 @@ void sg_arrays_release_all(CUcontext context) {
     sg_kernels_stop();
     while (context->arrays != NULL)
         destroy(context->arrays);
+    sg_mipmaps_release_all(context);
     sg_kernels_go_on();
 }

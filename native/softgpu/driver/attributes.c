@@ -21,16 +21,21 @@ static const fixed_attribute fixed[] = {
     {14, 512},       /* TEXTURE_ALIGNMENT */
     {15, 1},         /* GPU_OVERLAP */
     {19, 1},         /* CAN_MAP_HOST_MEMORY */
-    {21, 131072},    /* MAXIMUM_TEXTURE1D_WIDTH: as arrays.c has it, to 26 */
+    {21, 131072},    /* MAXIMUM_TEXTURE1D_WIDTH: as arrays.c has it, to 29, 42 and 43 */
     {22, 131072},    /* MAXIMUM_TEXTURE2D_WIDTH */
     {23, 65536},     /* MAXIMUM_TEXTURE2D_HEIGHT */
     {24, 16384},     /* MAXIMUM_TEXTURE3D_WIDTH */
     {25, 16384},     /* MAXIMUM_TEXTURE3D_HEIGHT */
     {26, 16384},     /* MAXIMUM_TEXTURE3D_DEPTH */
+    {27, 32768},     /* MAXIMUM_TEXTURE2D_LAYERED_WIDTH */
+    {28, 32768},     /* MAXIMUM_TEXTURE2D_LAYERED_HEIGHT */
+    {29, 2048},      /* MAXIMUM_TEXTURE2D_LAYERED_LAYERS */
     {30, 512},       /* SURFACE_ALIGNMENT */
     {31, 1},         /* CONCURRENT_KERNELS */
     {40, 1},         /* ASYNC_ENGINE_COUNT */
     {41, 1},         /* UNIFIED_ADDRESSING */
+    {42, 32768},     /* MAXIMUM_TEXTURE1D_LAYERED_WIDTH */
+    {43, 2048},      /* MAXIMUM_TEXTURE1D_LAYERED_LAYERS */
     {51, 32},        /* TEXTURE_PITCH_ALIGNMENT */
     {78, 1},         /* STREAM_PRIORITIES_SUPPORTED */
     {79, 1},         /* GLOBAL_L1_CACHE_SUPPORTED */

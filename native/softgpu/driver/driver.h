@@ -64,6 +64,7 @@ typedef enum {
     SG_POOL,
     SG_PHYSICAL,
     SG_ARRAY,
+    SG_MIPMAP,
     SG_TEXTURE,
     SG_SURFACE
 } sg_kind;
@@ -117,7 +118,8 @@ struct CUctx_st {
     _Atomic(sg_queue *) legacy;
     _Atomic bool closing; /* who waits for a value in memory waits no longer */
     struct sg_heap *heap; /* malloc in kernels; NULL until one asks */
-    CUarray arrays; /* under the space's lock */
+    CUarray arrays; /* under the space's lock, as the next */
+    CUmipmappedArray mipmaps;
     _Atomic(CUcontext) peers[SG_PEERS]; /* whose memory its kernels may reach as well */
     uint64_t failures_seen; /* the last event of its device that was before its time: failing.c */
     struct sg_moment *rest; /* when what streams left behind that are no more ends, in model time: timeline.c */

@@ -196,10 +196,11 @@ static bool place_array(CUcontext context, CUarray array, sg_texture *t) {
         return false;
     const CUDA_ARRAY3D_DESCRIPTOR *d = &array->shape;
     t->bytes = sg_array_host(array);
-    t->dimensions = d->Depth != 0 ? 3 : d->Height != 0 ? 2 : 1;
+    t->layers = sg_array_layers(d);
+    t->dimensions = d->Depth != 0 && t->layers == 0 ? 3 : d->Height != 0 ? 2 : 1;
     t->size[0] = d->Width;
     t->size[1] = d->Height != 0 ? d->Height : 1;
-    t->size[2] = d->Depth != 0 ? d->Depth : 1;
+    t->size[2] = t->dimensions == 3 ? d->Depth : 1;
     t->pitch = array->pitch;
     t->slice = array->slice;
     return true;

@@ -52,7 +52,8 @@ typedef struct {
     unsigned char *bytes; /* of a surface: all backed */
     unsigned dimensions;  /* 1 to 3 */
     uint64_t size[3];     /* in texels; 1 where the dimension is not there */
-    uint64_t pitch, slice; /* bytes from one row, one slice to the next */
+    uint64_t pitch, slice; /* bytes from one row, one slice or layer to the next */
+    uint64_t layers;       /* 0: it has none */
     unsigned channels, channel_bytes;
     sg_texel_kind kind;
     uint8_t address[3]; /* SG_ADDRESS_*: what lies outside */

@@ -181,7 +181,7 @@ def test_fetches_are_those_of_the_programming_guide_and_surfaces_are_bytes_of_an
     assert (clamped[3] != before[3]).all()
     assert surfaces["trap"] == 700
     assert (surfaces["not for surfaces"], surfaces["beyond"], surfaces["filtered integers"]) == (1, 1, 1)
-    assert (surfaces["layered"], surfaces["destroy"], found["destroyed"]) == (801, [0, 400], 700)
+    assert (surfaces["sparse"], surfaces["destroy"], found["destroyed"]) == (801, [0, 400], 700)
     assert found["rows"] == {
         "array": "\0\0abcdGH",
         "device": "bcdDbHGH",

@@ -10,6 +10,7 @@
     void sg_run_##name(sg_warp *warp, const sg_insn *insn)
 
 enum { OUTSIDE_TRAP, OUTSIDE_CLAMP, OUTSIDE_ZERO };
+enum { DIMENSIONS = 3, LAYERED = 4 }; /* in what an instruction says of the shape */
 
 /* The same handle in all lanes is asked for once. */
 typedef struct {
@@ -30,7 +31,12 @@ static void set_word(const sg_warp *warp, const sg_insn *insn, unsigned n, unsig
     ((uint32_t *)((unsigned char *)warp->base[0] + insn->operand[n]))[lane] = value;
 }
 
-static const sg_texture *find_texture(sg_warp *warp, const sg_insn *insn, unsigned lane, bool surface, unsigned dimensions,
+static unsigned shape_of(const sg_texture *t) {
+    return t->dimensions | (t->layers != 0 ? LAYERED : 0);
+}
+
+/* `shape` 0: any. */
+static const sg_texture *find_texture(sg_warp *warp, const sg_insn *insn, unsigned lane, bool surface, unsigned shape,
                                       last_texture *last) {
     const sg_memory *memory = warp->block->grid->launch->memory;
     uint64_t handle = ((const uint64_t *)column(warp, insn, 4))[lane] + (uint64_t)insn->immediate;
@@ -43,9 +49,11 @@ static const sg_texture *find_texture(sg_warp *warp, const sg_insn *insn, unsign
                     (unsigned long long)handle, surface ? "surface" : "texture");
         return NULL;
     }
-    if (dimensions && last->texture.dimensions != dimensions) {
-        sg_fault_at(warp, insn, SG_ILLEGAL_ADDRESS, handle, "an access in %u dimensions to what has %u", dimensions,
-                    last->texture.dimensions);
+    unsigned has = shape_of(&last->texture);
+    if (shape && has != shape) {
+        sg_fault_at(warp, insn, SG_ILLEGAL_ADDRESS, handle, "an access in %u dimensions%s to what has %u%s",
+                    shape & DIMENSIONS, shape & LAYERED ? " and a layer" : "", has & DIMENSIONS,
+                    has & LAYERED ? " and layers" : "");
         return NULL;
     }
     return &last->texture;
@@ -181,17 +189,29 @@ static void fetch_nearest(const sg_texture *t, const float *x, uint32_t *out) {
     read_texel(t, index, out);
 }
 
-/* flags: the number of dimensions; variant: whether the coordinates are floats. */
+/* One layer of many, the last one where there are not as many. */
+static sg_texture layer_of(const sg_texture *t, uint32_t layer) {
+    sg_texture one = *t;
+    one.bytes += (layer < t->layers ? layer : t->layers - 1) * t->slice;
+    return one;
+}
+
+/* flags: the shape; variant: whether the coordinates are floats. */
 HANDLER_FOR(texture) {
     last_texture last = {0};
     for (uint32_t left = warp->mask; left; left &= left - 1) {
-        unsigned lane = (unsigned)__builtin_ctz(left), dimensions = insn->flags;
-        const sg_texture *t = find_texture(warp, insn, lane, false, dimensions, &last);
+        unsigned lane = (unsigned)__builtin_ctz(left), dimensions = insn->flags & DIMENSIONS;
+        const sg_texture *t = find_texture(warp, insn, lane, false, insn->flags, &last);
+        sg_texture layer;
         uint32_t out[4];
         float x[3] = {0, 0, 0};
         int64_t index[3] = {0, 0, 0};
         if (!t)
             return;
+        if (t->layers != 0) {
+            layer = layer_of(t, word_of(warp, insn, 7, lane));
+            t = &layer;
+        }
         for (unsigned d = 0; d < dimensions; d++) {
             uint32_t value = word_of(warp, insn, 5 + d, lane);
             memcpy(&x[d], &value, sizeof x[d]);
@@ -208,7 +228,7 @@ HANDLER_FOR(texture) {
     }
 }
 
-/* variant: 0 width, 1 height, 2 depth; flags: 1 of a surface. */
+/* variant: 0 width, 1 height, 2 depth, 3 layers; flags: 1 of a surface. */
 HANDLER_FOR(texture_size) {
     last_texture last = {0};
     for (uint32_t left = warp->mask; left; left &= left - 1) {
@@ -216,7 +236,8 @@ HANDLER_FOR(texture_size) {
         const sg_texture *t = find_texture(warp, insn, lane, insn->flags & 1, 0, &last);
         if (!t)
             return;
-        set_word(warp, insn, 0, lane, insn->variant < t->dimensions ? (uint32_t)t->size[insn->variant] : 0);
+        uint64_t size = insn->variant == 3 ? t->layers : insn->variant < t->dimensions ? t->size[insn->variant] : 0;
+        set_word(warp, insn, 0, lane, (uint32_t)size);
     }
 }
 
@@ -227,8 +248,11 @@ static unsigned char *surface_place(sg_warp *warp, const sg_insn *insn, const sg
                                     bool *fault) {
     int64_t at[3] = {0, 0, 0}, row = (int64_t)t->size[0] * t->channels * t->channel_bytes;
     bool outside = false;
-    for (unsigned d = 0; d < t->dimensions; d++) {
-        int64_t bound = d == 0 ? row - (int64_t)size : (int64_t)t->size[d] - 1;
+    for (unsigned d = 0; d < 3; d++) {
+        bool is_layer = d == 2 && t->layers != 0;
+        if (d >= t->dimensions && !is_layer)
+            continue;
+        int64_t bound = d == 0 ? row - (int64_t)size : (int64_t)(is_layer ? t->layers : t->size[d]) - 1;
         at[d] = (int32_t)word_of(warp, insn, 5 + d, lane);
         bool beyond = at[d] < 0 || at[d] > bound;
         outside = outside || beyond;
@@ -269,14 +293,14 @@ static void store_component(const sg_warp *warp, const sg_insn *insn, unsigned k
     memcpy(to + (size_t)k * size, &value, size);
 }
 
-/* flags: dimensions, and from bit 4 the bytes of a component; variant: OUTSIDE_*. */
+/* flags: the shape, and from bit 4 the bytes of a component; variant: OUTSIDE_*. */
 static void access_surface(sg_warp *warp, const sg_insn *insn, bool store) {
     last_texture last = {0};
-    unsigned size = insn->flags >> 4, dimensions = insn->flags & 15;
+    unsigned size = insn->flags >> 4, shape = insn->flags & 15;
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctz(left);
         bool fault;
-        const sg_texture *t = find_texture(warp, insn, lane, true, dimensions, &last);
+        const sg_texture *t = find_texture(warp, insn, lane, true, shape, &last);
         if (!t)
             return;
         unsigned char *place = surface_place(warp, insn, t, lane, size * insn->count, &fault);

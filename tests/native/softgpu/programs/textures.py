@@ -307,8 +307,8 @@ def surfaces() -> dict[str, object]:
     wrong = Sampling()
     wrong.filter, wrong.flags = 1, 1
     seen["filtered integers"] = cuda.cuTexObjectCreate(byref(c_uint64()), byref(resource), byref(wrong), None)
-    layered = Array3D(4, 4, 4, 1, 1, 1)
-    seen["layered"] = cuda.cuArray3DCreate_v2(byref(c_void_p()), byref(layered))
+    sparse = Array3D(4, 4, 4, 1, 1, 0x40)
+    seen["sparse"] = cuda.cuArray3DCreate_v2(byref(c_void_p()), byref(sparse))
     seen["destroy"] = [cuda.cuArrayDestroy(plain), cuda.cuArrayDestroy(plain)]
     return seen
 
@@ -359,11 +359,12 @@ def of_a_destroyed_array() -> int:
     return result
 
 
-primary = context()
-cases = json.loads(Path(sys.argv[1]).read_text())
-answer(
-    fetched=[fetched(case) for case in cases],
-    surfaces=surfaces(),
-    rows=rows(),
-    destroyed=of_a_destroyed_array(),
-)
+if __name__ == "__main__":
+    primary = context()
+    cases = json.loads(Path(sys.argv[1]).read_text())
+    answer(
+        fetched=[fetched(case) for case in cases],
+        surfaces=surfaces(),
+        rows=rows(),
+        destroyed=of_a_destroyed_array(),
+    )
