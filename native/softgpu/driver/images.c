@@ -85,32 +85,63 @@ static CUresult unpack(const fatbin_entry *entry, const unsigned char *payload, 
     return CUDA_SUCCESS;
 }
 
-static bool is_packed_known(const fatbin_entry *entry) {
-    return entry->compressed_bytes != 0 && (entry->flags & (PACKED_LZ4 | PACKED_ZSTD)) != 0;
+static bool is_readable_ptx(const fatbin_entry *entry) {
+    return entry->kind == 1 && (entry->compressed_bytes == 0 || (entry->flags & (PACKED_LZ4 | PACKED_ZSTD)) != 0);
+}
+
+/* Of the current context's device, else of the first: 10 x major + minor. */
+static uint32_t capability(void) {
+    CUcontext context = sg_ready() == CUDA_SUCCESS ? sg_current_or_null() : NULL;
+    sg_gpu *gpu = context != NULL ? context->gpu : NULL;
+    if (gpu == NULL && sg_gpu_get(0, &gpu) != CUDA_SUCCESS)
+        return UINT32_MAX;
+    return (uint32_t)(gpu->device->facts.compute_major * 10 + gpu->device->facts.compute_minor);
+}
+
+/* The newest that the device can have, as a driver chooses; of those that it cannot, the oldest. */
+static bool is_better(const fatbin_entry *entry, const fatbin_entry *best, uint32_t limit) {
+    if (entry->architecture > limit)
+        return best->architecture > limit && entry->architecture < best->architecture;
+    return best->architecture > limit || entry->architecture > best->architecture;
+}
+
+/* *payload: where the best PTX lies; 0 none. */
+static CUresult choose(const unsigned char *image, size_t at, size_t end, fatbin_entry *best, size_t *payload) {
+    uint32_t limit = capability();
+    *payload = 0;
+    while (at + sizeof(fatbin_entry) <= end) {
+        fatbin_entry entry;
+        memcpy(&entry, image + at, sizeof entry);
+        size_t begin = at + entry.header_bytes;
+        if (entry.header_bytes < sizeof entry || begin > end || entry.payload_bytes > end - begin)
+            return CUDA_ERROR_INVALID_IMAGE;
+        if (is_readable_ptx(&entry) && (*payload == 0 || is_better(&entry, best, limit))) {
+            *best = entry;
+            *payload = begin;
+        }
+        at = begin + entry.payload_bytes;
+    }
+    return CUDA_SUCCESS;
 }
 
 static CUresult from_fatbin(const unsigned char *image, size_t size, char **text, size_t *length, char *log,
                             size_t log_size) {
     fatbin_header header;
+    fatbin_entry best;
+    size_t payload;
     memcpy(&header, image, sizeof header);
     size_t end = header.header_bytes + header.payload_bytes;
     if (size != 0 && end > size)
         return CUDA_ERROR_INVALID_IMAGE;
-    for (size_t at = header.header_bytes; at + sizeof(fatbin_entry) <= end;) {
-        fatbin_entry entry;
-        memcpy(&entry, image + at, sizeof entry);
-        size_t payload = at + entry.header_bytes;
-        if (entry.header_bytes < sizeof entry || payload > end || entry.payload_bytes > end - payload)
-            return CUDA_ERROR_INVALID_IMAGE;
-        if (entry.kind == 1 && entry.compressed_bytes == 0)
-            return copy_text((const char *)image + payload, entry.payload_bytes, text, length);
-        if (entry.kind == 1 && is_packed_known(&entry))
-            return unpack(&entry, image + payload, text, length);
-        at = payload + entry.payload_bytes;
-    }
-    return refuse("fatbin", "The fat binary has no PTX (nvcc: -gencode arch=...,code=compute_XX); a software GPU cannot "
-                            "run machine code.",
-                  CUDA_ERROR_NO_BINARY_FOR_GPU, log, log_size);
+    CUresult result = choose(image, header.header_bytes, end, &best, &payload);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (payload == 0)
+        return refuse("fatbin", "The fat binary has no PTX (nvcc: -gencode arch=...,code=compute_XX); a software GPU "
+                                "cannot run machine code.",
+                      CUDA_ERROR_NO_BINARY_FOR_GPU, log, log_size);
+    return best.compressed_bytes == 0 ? copy_text((const char *)image + payload, best.payload_bytes, text, length)
+                                      : unpack(&best, image + payload, text, length);
 }
 
 static bool looks_like_ptx(const char *text, size_t size) {

@@ -10,7 +10,8 @@ import pytest
 from tests.native.softgpu.machine import ROOT, Box
 
 ILLEGAL_ADDRESS = 700
-FATBINS = sorted((Path(__file__).parent / "fatbins").glob("*.fatbin"))
+FOLDER = Path(__file__).parent / "fatbins"
+FATBINS = sorted(path for path in FOLDER.glob("*.fatbin") if path.stem != "several")
 
 
 def test_a_fault_shows_after_the_launch_and_ends_its_context_only(box: Box, device: Path) -> None:
@@ -104,6 +105,16 @@ def test_ptx_in_fat_binaries_of_every_compression_runs(box: Box, device: Path) -
     for name, result in seen["broken"].items():
         assert result == (209 if name.endswith("other_kind") else 200) or name.endswith("byte"), name
     assert box.log(device) == ["image fatbin"]
+
+
+@pytest.mark.parametrize(
+    ("capability", "taken"), [((7, 0), 218), ((7, 5), 75), ((8, 0), 80), ((8, 9), 86), ((9, 0), 90)]
+)
+def test_of_several_the_newest_that_the_device_can_have_is_taken(
+    box: Box, capability: tuple[int, int], taken: int
+) -> None:
+    box.add_device(compute_major=capability[0], compute_minor=capability[1])
+    assert box.run("fatbins.py", "which", str(FOLDER / "several.fatbin"))["which"] == taken
 
 
 def test_damaged_fat_binaries_read_and_write_nothing_outside(compile_c: Callable[..., Path]) -> None:

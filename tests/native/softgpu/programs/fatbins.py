@@ -35,6 +35,16 @@ def load(image: bytes) -> object:
     return [results, None]
 
 
+def which(image: bytes) -> int:
+    """The architecture of the code that was taken, or why none was."""
+    module, out = c_void_p(), allocate(4)
+    result = cuda.cuModuleLoadData(byref(module), image)
+    if result == 0:
+        check(launch(function(module, "which"), c_uint64(out)))
+        (result,) = struct.unpack("I", read(out, 4))
+    return int(result)
+
+
 def damaged(image: bytes) -> dict[str, bytes]:
     """An entry begins at 16; its size when unpacked is at 56 of it, its flags at 40."""
     return {
@@ -46,6 +56,9 @@ def damaged(image: bytes) -> dict[str, bytes]:
 
 
 context()
+if sys.argv[1] == "which":
+    answer(which=which(Path(sys.argv[2]).read_bytes()))
+    sys.exit()
 images = {Path(name).stem: Path(name).read_bytes() for name in sys.argv[1:]}
 seen = {name: load(image) for name, image in images.items()}
 broken = {
