@@ -81,7 +81,7 @@ class ProfileCount(_Offering):
 
         digits = incomplete[: len(incomplete) - len(incomplete.lstrip("0123456789"))]
         count = f"{digits}x" if digits else ""
-        names = [count + name for name in softgpu_profiles()]
+        names = [count + profile.profile for profile in softgpu_profiles()]
         return [CompletionItem(name) for name in names if name.lower().startswith(incomplete.lower())]
 
 

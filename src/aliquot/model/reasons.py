@@ -214,7 +214,7 @@ class Reason(Enum):
         1,
         "Processes still use the software GPU",
         "Removing it would pull the memory from under them.",
-        "End them first; `aliquot gpus -o wide` names them.",
+        "End them first; `aliquot show GPU` names them.",
     )
     BAD_PROFILE = (
         "bad-profile",

@@ -12,6 +12,8 @@ The life of a share (each step is committed before the next relies on it)::
 Killed anywhere, the next command that opens the book finishes what was begun (``reaping``).
 """
 
+from typing import TYPE_CHECKING
+
 from aliquot.lease import LeaseEvent
 from aliquot.metering import Coverage, UsageRow
 from aliquot.node.attesting import Ungoverned
@@ -20,6 +22,9 @@ from aliquot.node.explaining import Explanation
 from aliquot.node.machine import Forms, Machine, UsageReport, open_machine
 from aliquot.node.paths import Paths
 from aliquot.node.taking import achievable
+
+if TYPE_CHECKING:
+    from aliquot.softgpu import Profile
 
 __all__ = [
     "Check",
@@ -38,8 +43,8 @@ __all__ = [
 ]
 
 
-def softgpu_profiles() -> tuple[str, ...]:
+def softgpu_profiles() -> "tuple[Profile, ...]":
     """What ``Machine.softgpu_create`` makes, smallest card first."""
-    from aliquot.softgpu import profile_names  # its TOML reader is paid only by who asks
+    from aliquot.softgpu import profiles  # its TOML reader is paid only by who asks
 
-    return profile_names()
+    return profiles()

@@ -48,7 +48,12 @@ from aliquot.node.running import (
     run_order,
 )
 from aliquot.node.share_folder import folder_of, ledger_file
-from aliquot.node.software import finish_software_gpus, remove_software_gpus, select_software_gpus
+from aliquot.node.software import (
+    chose_software_gpus,
+    finish_software_gpus,
+    remove_software_gpus,
+    select_software_gpus,
+)
 from aliquot.node.taking import Terms, achievable, driver_of, other_books, prepare, reserve
 from aliquot.placement import place
 
@@ -342,9 +347,10 @@ class Machine:
         """
         return select_software_gpus(self.look(), selectors)
 
-    def softgpu_remove(self, selector: str) -> tuple[Gpu, ...]:
+    def softgpu_remove(self, selectors: Sequence[str]) -> tuple[Gpu, ...]:
+        """All or none. Raises AliquotError: NOT_FOUND, AMBIGUOUS, SOFTGPU_BUSY, FILES_UNWRITABLE."""
         self.reap()
-        return remove_software_gpus(self.paths, self.book, self.look(), selector)
+        return remove_software_gpus(self.paths, self.book, self.look(), selectors)
 
     def softgpu_fail(
         self, selector: str, text: str | None, *, clear: bool = False
@@ -354,6 +360,13 @@ class Machine:
 
         (gpu,) = self._one_software_gpu(selector)
         return gpu, fail_software_gpu(self.paths, gpu.uuid, text, clear=clear)
+
+    def softgpu_log(self, selectors: Sequence[str]) -> "tuple[tuple[Gpu, tuple[str, ...]], ...]":
+        """Each device with the lines of its log: ``software_failures.software_gpu_log``."""
+        from aliquot.node.software_failures import software_gpu_log
+
+        gpus = self.softgpu_select(selectors or ["all"])
+        return tuple((gpu, software_gpu_log(self.paths, gpu.uuid)) for gpu in gpus)
 
     def softgpu_busy(self, selector: str) -> "tuple[Gpu, Busy]":
         from aliquot.node.software_failures import software_gpu_busy
@@ -371,16 +384,23 @@ class Machine:
             )
         return found
 
-    def softgpu_environment(self, selectors: Sequence[str] = ()) -> dict[str, str]:
-        """With ``selectors`` a program sees those devices only."""
+    def softgpu_environment(self, selectors: Sequence[str] = ()) -> dict[str, str | None]:
+        """Variables for a program without a lease; ``None`` is one to unset.
+
+        selectors: devices that the program shall see, all where there are none. Raises AliquotError:
+        NOT_FOUND, AMBIGUOUS, FAILED.
+        """
         from aliquot.node.libraries import ensure_copied
         from aliquot.softgpu import environment, library_folder
 
         inherited = os.environ.get("LD_LIBRARY_PATH", "")
-        variables = environment(ensure_copied(library_folder(), self.paths.libraries), inherited=inherited)
+        folder = ensure_copied(library_folder(), self.paths.libraries)
+        variables: dict[str, str | None] = {**environment(folder, inherited=inherited)}
         if selectors:
             chosen = self.softgpu_select(selectors)
             variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.uuid for gpu in chosen)
+        elif chose_software_gpus(os.environ.get("CUDA_VISIBLE_DEVICES", ""), self.look()):
+            variables["CUDA_VISIBLE_DEVICES"] = None
         return variables
 
     # ---- keeping the book true ----

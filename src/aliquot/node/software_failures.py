@@ -2,7 +2,7 @@
 
 import time
 
-from aliquot.model import GpuUuid
+from aliquot.model import AliquotError, GpuUuid, Reason
 from aliquot.node.paths import Paths
 from aliquot.softgpu import list_devices
 from aliquot.softgpu.busy import Busy, read_busy
@@ -17,10 +17,10 @@ def fail_software_gpu(paths: Paths, gpu: GpuUuid, text: str | None, *, clear: bo
 
     Raises AliquotError: BAD_USAGE, NOT_FOUND, FILES_UNWRITABLE.
     """
-    wanted = () if text is None else parse_failures(text)
     device = _device(paths, gpu)
     if clear:
-        return clear_failures(device, wanted)
+        return clear_failures(device, text)
+    wanted = () if text is None else parse_failures(text)
     if not wanted:
         return read_failures(device)
     told = order_failures(device, wanted, at=time.time_ns())
@@ -30,6 +30,22 @@ def fail_software_gpu(paths: Paths, gpu: GpuUuid, text: str | None, *, clear: bo
 
 def software_gpu_busy(paths: Paths, gpu: GpuUuid) -> Busy:
     return read_busy(_device(paths, gpu))
+
+
+def software_gpu_log(paths: Paths, gpu: GpuUuid) -> tuple[str, ...]:
+    """Lines that the driver wrote: what programs asked for in vain, and how kernels failed.
+
+    Raises AliquotError(FAILED).
+    """
+    path = _device(paths, gpu).folder / "log"
+    try:
+        return tuple(path.read_text(encoding="utf-8", errors="replace").splitlines())
+    except OSError as error:
+        raise AliquotError(
+            Reason.FAILED,
+            f"{path} cannot be read: {error.strerror or error}",
+            next=[(f"ls -la {path.parent}", "shows whose it is")],
+        ) from error
 
 
 def _device(paths: Paths, gpu: GpuUuid) -> SoftGpu:

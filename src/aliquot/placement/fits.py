@@ -63,7 +63,10 @@ def other_card(gpu: Gpu, alternative: Alternative) -> Obstacle | None:
     """What rules out the kind of card, whatever is on it."""
     model = alternative.model
     meant = (
-        model is None or is_that_card(model, gpu.uuid) or matches(model, gpu.name, exact=alternative.exact)
+        model is None
+        or model == gpu.set_name  # of software GPUs; small letters, so that `T4` never means a set `t4`
+        or is_that_card(model, gpu.uuid)
+        or matches(model, gpu.name, exact=alternative.exact)
     )
     if not meant:
         return Obstacle(Fit.OTHER_MODEL)

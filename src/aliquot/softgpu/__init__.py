@@ -14,8 +14,8 @@ from aliquot.softgpu.creating import create, create_set
 from aliquot.softgpu.devices import SoftGpu, list_devices
 from aliquot.softgpu.libraries import environment, library_folder
 from aliquot.softgpu.making import clear_leftovers
-from aliquot.softgpu.profile import Profile, profile_names, read_profile
-from aliquot.softgpu.removing import remove
+from aliquot.softgpu.profile import Profile, profile_names, profiles, read_profile
+from aliquot.softgpu.removing import refuse_busy, remove
 
 __all__ = [
     "Profile",
@@ -27,6 +27,8 @@ __all__ = [
     "library_folder",
     "list_devices",
     "profile_names",
+    "profiles",
     "read_profile",
+    "refuse_busy",
     "remove",
 ]

@@ -120,10 +120,26 @@ def order_failures(device: SoftGpu, wanted: Iterable[Failure], *, at: int) -> tu
     return tuple(told)
 
 
-def clear_failures(device: SoftGpu, which: Iterable[Failure] = ()) -> tuple[Failure, ...]:
-    """Take back what is named by ``which``, everything where it is empty; returns what is left."""
-    gone = {str(failure) for failure in which}
-    left = [one for one in read_failures(device) if gone and str(one) not in gone]
+def clear_failures(device: SoftGpu, text: str | None = None) -> tuple[Failure, ...]:
+    """Take back what ``text`` names, everything without it; returns what is left. A name alone (``xid``)
+    means all of that name, ``xid=79`` that one.
+
+    Raises AliquotError: BAD_USAGE, also where the device is not told what should be taken back.
+    """
+    told, gone = read_failures(device), set[Failure]()
+    for part in [] if text is None else text.split(","):
+        meant = {one for one in told if part in (one.name, str(one))}
+        if not meant:
+            if part not in _VALUES:
+                parse_failures(part)  # says what is wrong with it
+            raise AliquotError(
+                Reason.BAD_USAGE,
+                f"{device.uuid} is not told {part}",
+                facts=[f"it is told {one}" for one in told] or ["it is told no failure"],
+                next=[(f"aliquot softgpu fail {device.uuid} --clear", "takes back all")],
+            )
+        gone |= meant
+    left = [one for one in told if text is not None and one not in gone]
     _write(device, left)
     return tuple(left)
 

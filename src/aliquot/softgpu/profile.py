@@ -2,10 +2,11 @@
 
 import tomllib
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from aliquot.model import MIB, AliquotError, Bytes, Reason, format_bytes_exactly
+from aliquot.model import MIB, AliquotError, Bytes, Reason, format_bytes, format_bytes_exactly
 
 _FOLDER = Path(__file__).parent / "profiles"
 
@@ -32,6 +33,13 @@ class Profile:
     multiprocessors: int
     figures: tuple[tuple[str, int], ...]
     """(key of the device file, value) of the figures that only programs ask for."""
+
+    @property
+    def line(self) -> str:
+        """For people: what to type, and what decides between one and another."""
+        major, minor = self.compute_capability
+        also = f" (also {', '.join(self.aliases)})" if self.aliases else ""
+        return f"{self.profile:<8} {major}.{minor:<3} {format_bytes(self.memory):>9}  {self.name}{also}"
 
     @property
     def bandwidth(self) -> int:
@@ -74,9 +82,14 @@ class Profile:
         return Bytes(min(part, in_proportion))
 
 
+def profiles() -> tuple[Profile, ...]:
+    """All there are, smallest card first."""
+    return tuple(sorted(_all(), key=lambda one: (one.memory, one.profile)))
+
+
 def profile_names() -> tuple[str, ...]:
     """All names that ``read_profile`` takes without aliases, smallest card first."""
-    return tuple(profile.profile for profile in sorted(_all(), key=lambda one: (one.memory, one.profile)))
+    return tuple(one.profile for one in profiles())
 
 
 def read_profile(name: str) -> Profile:
@@ -84,19 +97,18 @@ def read_profile(name: str) -> Profile:
 
     Raises AliquotError(BAD_PROFILE) with the list of names.
     """
-    profiles = _all()
-    for profile in profiles:
-        if name.casefold() in (known.casefold() for known in (profile.profile, *profile.aliases)):
-            return profile
-    known = ", ".join(profile_names())
+    called = {
+        known.casefold(): profile for profile in profiles() for known in (profile.profile, *profile.aliases)
+    }
+    if name.casefold() in called:
+        return called[name.casefold()]
+    near = get_close_matches(name.casefold(), called, n=1, cutoff=0.5)
+    meant = called[near[0]].profile if near else "T4"
     raise AliquotError(
         Reason.BAD_PROFILE,
-        f"there is no profile {name!r}; there are {known}",
-        facts=[
-            f"{one.profile:<8} {one.name}, {one.memory // MIB} MiB, {one.multiprocessors} multiprocessors"
-            for one in sorted(profiles, key=lambda one: (one.memory, one.profile))
-        ],
-        next=[("aliquot softgpu create T4", "makes a software T4")],
+        f"there is no profile {name!r}" + (f": did you mean {meant}?" if near else ""),
+        facts=[one.line for one in profiles()],
+        next=[(f"aliquot softgpu create {meant}", f"makes a software {meant}")],
     )
 
 

@@ -24,9 +24,7 @@ def remove(root: Path, selector: str, *, busy: Mapping[GpuUuid, Collection[int]]
     Raises AliquotError: NOT_FOUND, AMBIGUOUS, SOFTGPU_BUSY, FILES_UNWRITABLE.
     """
     device = the_one(list_devices(root), selector)
-    pids = tuple((busy or {}).get(device.uuid, ()))
-    if pids:
-        raise _busy(device, pids)
+    refuse_named(device, busy or {})
     gone = root / f".gone-{device.folder.name}"
     try:
         with nobody_on(device.folder) as free:
@@ -43,6 +41,20 @@ def remove(root: Path, selector: str, *, busy: Mapping[GpuUuid, Collection[int]]
     return device
 
 
+def refuse_busy(device: SoftGpu, busy: Mapping[GpuUuid, Collection[int]]) -> None:
+    """Raises AliquotError(SOFTGPU_BUSY) where a process is on the device at this moment."""
+    refuse_named(device, busy)
+    with nobody_on(device.folder) as free:
+        if not free:
+            raise _busy(device, ())
+
+
+def refuse_named(device: SoftGpu, busy: Mapping[GpuUuid, Collection[int]]) -> None:
+    pids = tuple(busy.get(device.uuid, ()))
+    if pids:
+        raise _busy(device, pids)
+
+
 def the_one(devices: tuple[SoftGpu, ...], selector: str) -> SoftGpu:
     exact = [one for one in devices if selector in (one.uuid, one.folder.name, one.pci_id)]
     found = exact or [one for one in devices if _matches(one, selector)]
@@ -55,8 +67,8 @@ def the_one(devices: tuple[SoftGpu, ...], selector: str) -> SoftGpu:
         )
     raise AliquotError(
         Reason.NOT_FOUND,
-        f"there is no software GPU {selector!r}: write a UUID, at least {_SHORTEST_PREFIX} letters of "
-        "its start, or a PCI bus id",
+        f"there is no software GPU {selector!r}: write the name of a set, a UUID, at least "
+        f"{_SHORTEST_PREFIX} letters of its start, an index, or a PCI bus id",
         facts=facts,
         next=[("aliquot softgpu list", "shows those there are")],
     )
@@ -73,5 +85,5 @@ def _busy(device: SoftGpu, pids: Collection[int]) -> AliquotError:
         Reason.SOFTGPU_BUSY,
         f"{device.name or device.uuid} is in use by {who}",
         facts=[f"{device.uuid}  {device.pci_id or ''}".rstrip()],
-        next=[("aliquot gpus -o wide", "names the processes")],
+        next=[(f"aliquot show {device.uuid}", "names its processes")],
     )

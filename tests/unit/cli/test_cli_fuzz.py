@@ -52,6 +52,7 @@ _COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "softgpu list": (("", "lab"), _LIST),
     "softgpu remove": (("all", "lab", "GPU-", "nothing"), ("-q",)),
     "softgpu env": (("", "lab"), _ONE),
+    "softgpu log": (("", "lab"), _ONE),
     "completion": (("bash", "zsh", "fish", "sh"), ()),
     "version": (("",), _ONE),
 }

@@ -48,11 +48,20 @@ def test_a_set_is_made_listed_used_and_removed_by_its_name(
     exported = json.loads(aliquot("softgpu", "env", "lab", "-o", "json").stdout)["env"]
     assert exported["CUDA_VISIBLE_DEVICES"].split(",") == made
     assert "CUDA_VISIBLE_DEVICES" not in json.loads(aliquot("softgpu", "env", "-o", "json").stdout)["env"]
+    assert typed("softgpu", "env", "nope").stdout == "false\n"  # `eval` of it fails, and the script with it
 
     again = typed("softgpu", "create", "tiny", "--name", "lab")
     assert again.returncode == 2
     assert "there is a set 'lab' already" in again.stderr
     assert typed("softgpu", "list", "no-such-set").returncode == 3
+    assert aliquot("plan", "lab:1/4").returncode == 0
+    lease = aliquot("lease", "--gpu", "lab:1/4", "-o", "name").stdout.strip()
+    kept = typed("softgpu", "remove", "lab", one_t4)
+    assert kept.returncode == 1
+    assert f"lease {lease} holds a share of " in kept.stderr
+    assert "nothing was removed" in kept.stderr
+    assert sorted(aliquot("softgpu", "list", "-q").stdout.split()) == sorted([one_t4, *made])
+    assert aliquot("release", lease).returncode == 0
     assert aliquot("softgpu", "remove", "lab").returncode == 0
     assert aliquot("softgpu", "list", "-q").stdout.split() == [one_t4]
     assert typed("softgpu", "remove", "lab").returncode == 3

@@ -1,11 +1,11 @@
-"""``aliquot softgpu create|list|remove|env``; softgpu_failures.py has ``fail`` and ``busy``."""
+"""``aliquot softgpu create|list|remove|env``; softgpu_failures.py has ``fail``, ``log`` and ``busy``."""
 
 import re
 from typing import TYPE_CHECKING
 
 import click
 
-from aliquot.cli.commands.softgpu_failures import busy, fail
+from aliquot.cli.commands.softgpu_failures import busy, fail, log
 from aliquot.cli.completions import ProfileCount, SoftGpuIdentity
 from aliquot.cli.machines import this_machine
 from aliquot.cli.options import form_option, list_options
@@ -17,7 +17,7 @@ from aliquot.cli.views.gpus import GPUS
 if TYPE_CHECKING:
     from aliquot.model import Bytes
 
-_PROFILE = re.compile(r"(?:(?P<count>\d{1,3})\s*[xX×]\s*)?(?P<profile>[A-Za-z][A-Za-z0-9_-]*)")
+_PROFILE = re.compile(r"(?:(?P<count>\d{1,9})\s*[xX×]\s*)?(?P<profile>[A-Za-z][A-Za-z0-9_-]*)")
 
 
 class _SoftGpu(Group):
@@ -47,8 +47,9 @@ class _Create(Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         from aliquot.node import softgpu_profiles
 
-        with formatter.section("Profiles"):
-            formatter.write_text(" ".join(softgpu_profiles()))
+        with formatter.section("Profiles: compute capability, memory"):
+            for profile in softgpu_profiles():
+                formatter.write(f"{'':{formatter.current_indent}}{profile.line}\n")
 
 
 @command.command(
@@ -114,7 +115,7 @@ def list_(which: tuple[str, ...], choice: Choice) -> None:
 @command.command(
     "remove",
     cls=Command,
-    help="Remove software GPUs that nothing uses.",
+    help="Remove software GPUs that nothing uses: all that are named, or none.",
     examples=[
         ("aliquot softgpu remove GPU-5f3a12bc", "by the beginning of its UUID"),
         ("aliquot softgpu remove lab", "a set, by its name"),
@@ -127,11 +128,9 @@ def remove(which: tuple[str, ...], quiet: bool) -> None:
     from aliquot.cli.output.streams import say
 
     with this_machine() as machine:
-        for selector in which:
-            removed = machine.softgpu_remove(selector)
+        for gpu in machine.softgpu_remove(which):
             if not quiet:
-                for gpu in removed:
-                    say(f"removed {gpu.uuid}  {gpu.name}")
+                say(f"removed {gpu.uuid}  {gpu.name}")
 
 
 @command.command(
@@ -152,13 +151,22 @@ def env(which: tuple[str, ...], form: str) -> None:
     import shlex
 
     from aliquot.cli.output.documents import as_json, as_yaml, document
-    from aliquot.cli.output.streams import out_exactly
+    from aliquot.cli.output.streams import out_exactly, say
+    from aliquot.model import AliquotError
 
     with this_machine() as machine:
-        variables = machine.softgpu_environment(which)
+        try:
+            variables = machine.softgpu_environment(which)
+        except AliquotError:
+            if form == "text":
+                out_exactly("false")  # so that `eval "$(…)"` fails too, and with it a script under `set -e`
+            raise
+        none = not machine.softgpu_list()
+    if none:
+        say("there is no software GPU yet: `aliquot softgpu create T4` makes one")
     if form == "text":
         for name, value in variables.items():
-            out_exactly(f"export {name}={shlex.quote(value)}")
+            out_exactly(f"unset {name}" if value is None else f"export {name}={shlex.quote(value)}")
         return
     body = document("Environment", {"env": dict(variables)})
     out_exactly(as_json(body) if form == "json" else as_yaml(body))
@@ -166,9 +174,10 @@ def env(which: tuple[str, ...], form: str) -> None:
 
 def _profile(text: str) -> tuple[int, str]:
     match = _PROFILE.fullmatch(text)
-    if match is None or match["count"] == "0":
+    if match is None:
         raise usage_error(
-            f"{text!r} is not [Nx]PROFILE", steps=[("aliquot softgpu create 2xT4", "an example")]
+            f"{text!r} is not [Nx]PROFILE: a whole number, an x, and the name of a card",
+            steps=[("aliquot softgpu create 2xT4", "an example")],
         )
     return int(match["count"] or 1), match["profile"]
 
@@ -177,12 +186,19 @@ def _memory(text: str) -> "Bytes":
     """A size in the grammar of SPEC; a part of a card that is not there yet means nothing."""
     from aliquot.ask import parse
 
+    wrong = usage_error(
+        f"--memory {text!r}: write a size such as 2GiB, at least 64MiB, in steps of 2MiB",
+        steps=[("aliquot softgpu create T4 --memory 2GiB", "an example")],
+    )
+    if not text.strip("0 "):  # which the grammar takes for an index
+        raise wrong
     alternatives = parse(text).alternatives
     size = alternatives[0].amount.bytes
     if size is None or len(alternatives) != 1 or str(alternatives[0]) != str(alternatives[0].amount):
-        raise usage_error(f"--memory {text!r}: write a size such as 2GiB")
+        raise wrong
     return size
 
 
 command.add_command(fail)
+command.add_command(log)
 command.add_command(busy)

@@ -1,4 +1,4 @@
-"""``aliquot softgpu fail|busy``: what a device does wrong, and what its processes truly had."""
+"""``aliquot softgpu fail|log|busy``: what a device does wrong, what it said, what its processes truly had."""
 
 import re
 from dataclasses import fields
@@ -40,6 +40,7 @@ Without FAILURE: what the device is told now.""",
         ("aliquot softgpu fail GPU-5f3a12bc xid=79", "the card falls off the bus"),
         ("aliquot softgpu fail GPU-5f3a12bc slow=2,alloc=10+", ""),
         ("aliquot softgpu fail GPU-5f3a12bc", "lists"),
+        ("aliquot softgpu fail GPU-5f3a12bc --clear xid", "takes back one, by its name"),
         ("aliquot softgpu fail GPU-5f3a12bc --clear", "all is well again"),
     ],
 )
@@ -61,6 +62,36 @@ def fail(which: str, failures: tuple[str, ...], clear: bool, form: str) -> None:
         return
     body = document("Failures", {"gpu": device.uuid, "failures": [str(failure) for failure in told]})
     out_exactly(as_json(body) if form == "json" else as_yaml(body))
+
+
+@click.command(
+    "log",
+    cls=Command,
+    help="""Show what the driver refused, and which kernels failed.
+
+Calls and instructions that are not there are named once. With several devices the
+beginning of the UUID stands before each line.""",
+    examples=[("aliquot softgpu log", "of all"), ("aliquot softgpu log GPU-5f3a12bc", "")],
+)
+@click.argument("which", nargs=-1, type=SoftGpuIdentity(), metavar="[SET|UUID]...")
+@form_option("json", "yaml")
+def log(which: tuple[str, ...], form: str) -> None:
+    from aliquot.cli.output.documents import as_json, as_yaml, document
+    from aliquot.cli.output.streams import out, out_exactly, say
+    from aliquot.cli.views.gpus import short_uuids
+
+    with this_machine() as machine:
+        logs = machine.softgpu_log(which)
+    if form != "text":
+        body = document("Log", {"gpus": [{"gpu": gpu.uuid, "lines": list(lines)} for gpu, lines in logs]})
+        out_exactly(as_json(body) if form == "json" else as_yaml(body))
+        return
+    short = short_uuids([gpu.uuid for gpu, _ in logs])
+    for gpu, lines in logs:
+        for line in lines:
+            out(f"{short[gpu.uuid]}  {line}" if len(logs) > 1 else line)
+    if not any(lines for _, lines in logs):
+        say("nothing was refused, and no kernel failed")
 
 
 @click.command(
