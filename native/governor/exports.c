@@ -71,8 +71,8 @@ static void charge(unsigned export, uint64_t bytes)
 static void end(unsigned export)
 {
     uint64_t bytes = load(&at(export)->bytes), now = now_ns(), since = load(&at(export)->since);
-    store(&at(export)->key, 0);
     charge(export, 0);
+    store(&at(export)->key, 0); /* last: until here whoever comes next does it again */
     if (bytes != 0 && now > since)
         add_double(&share.ledger->devices[device_of(at(export))].retired, (double)bytes * (double)(now - since) / 1e9);
 }
@@ -175,10 +175,17 @@ void exports_let_go(unsigned slot, unsigned export)
     unlock_table();
 }
 
+static bool is_holder(const aliquot_export *export, unsigned slot)
+{
+    return (load(&export->holders[slot / 64]) >> slot % 64 & 1) != 0;
+}
+
+/* What nobody has was being ended when its last holder was killed. */
 static bool concerns(const aliquot_export *export, unsigned slot)
 {
-    return load(&export->key) != 0 && (exporter_of(export) == slot + 1 ||
-                                       (load(&export->holders[slot / 64]) >> slot % 64 & 1) != 0);
+    uint32_t exporter = exporter_of(export);
+    return load(&export->key) != 0 &&
+           (exporter == slot + 1 || is_holder(export, slot) || (exporter == 0 && !is_held(export)));
 }
 
 bool exports_of_dead(unsigned slot)
@@ -200,7 +207,7 @@ bool exports_of_dead(unsigned slot)
 static bool has_living_holder(const aliquot_export *export, bool (*is_alive)(unsigned slot))
 {
     for (unsigned slot = 0; slot < ALIQUOT_SLOTS_MAX; slot++)
-        if ((load(&export->holders[slot / 64]) >> slot % 64 & 1) != 0 && is_alive(slot))
+        if (is_holder(export, slot) && is_alive(slot))
             return true;
     return false;
 }

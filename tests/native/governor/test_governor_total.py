@@ -8,10 +8,15 @@ from tests.native.governor.shares import ROOT, Built, ShareOnDisk
 from tests.native.governor.test_governor_life import finish, tenant
 
 
-def _built(folder: Path, *options: str) -> Path:
-    program = folder / "total_steps"
+def _built(
+    folder: Path, *options: str, name: str = "total_steps", parts: tuple[str, ...] = ("total",)
+) -> Path:
+    program = folder / name
     folders = [f"-I{ROOT / 'native' / name}" for name in ("governor", "abi")]
-    sources = [ROOT / "tests/native/governor/total_steps.c", ROOT / "native/governor/total.c"]
+    sources = [
+        ROOT / "tests/native/governor" / f"{name}.c",
+        *(ROOT / f"native/governor/{part}.c" for part in parts),
+    ]
     # -z now: the look-up of a function at its first call is hundreds of instructions to be killed at.
     warnings = ["-Wall", "-Wextra", "-Werror", "-Wl,-z,now"]
     subprocess.run(
@@ -41,6 +46,18 @@ def _run(program: Path, *arguments: str) -> int:
 
 def test_killed_at_any_instruction_of_a_step_an_account_and_the_total_agree(tmp_path: Path) -> None:
     assert _run(_built(tmp_path), "kill") > 100
+
+
+@pytest.mark.parametrize(
+    ("scenario", "stride"),
+    [("publish", 199), ("withdraw", 11), ("pass-on", 11), ("let-go", 11)]
+    + [pytest.param(name, 1, marks=pytest.mark.slow) for name in ("withdraw", "pass-on", "let-go")],
+)
+def test_killed_while_it_exports_or_lets_go_each_byte_is_charged_once_or_not_at_all(
+    tmp_path: Path, scenario: str, stride: int
+) -> None:
+    program = _built(tmp_path, "-D_GNU_SOURCE", name="exports_steps", parts=("exports", "total", "locks"))
+    assert _run(program, scenario, str(stride)) > 300 // stride - 1
 
 
 @pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
