@@ -1,4 +1,4 @@
-"""Write the C header and the Python module of the share's files from native/abi/layout.toml.
+"""Write the C header and the Python module of the files of shares and devices from native/abi/layout.toml.
 
     tools/generate_abi.py [--check]
 
@@ -29,6 +29,7 @@ CONSTANTS = (
     "minimum_reader",
     "devices_max",
     "slots_max",
+    "seats_max",
     "uuid_bytes",
     "lease_bytes",
     "enforces_memory",

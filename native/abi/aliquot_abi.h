@@ -9,6 +9,7 @@
 #define ALIQUOT_MINIMUM_READER 1
 #define ALIQUOT_DEVICES_MAX 16
 #define ALIQUOT_SLOTS_MAX 256
+#define ALIQUOT_SEATS_MAX 128
 #define ALIQUOT_UUID_BYTES 48
 #define ALIQUOT_LEASE_BYTES 32
 #define ALIQUOT_ENFORCES_MEMORY 1
@@ -18,6 +19,7 @@
 #define ALIQUOT_UNKNOWNS_MAX 16
 #define ALIQUOT_LIMITS_MAGIC "ALQLIMIT"
 #define ALIQUOT_LEDGER_MAGIC "ALQLEDGR"
+#define ALIQUOT_TURNS_MAGIC "ALQTURNS"
 
 typedef struct {
     char uuid[48]; /* as the driver writes it, NUL-terminated */
@@ -186,5 +188,57 @@ _Static_assert(offsetof(aliquot_ledger, slots) == 1088, "ledger.slots");
 _Static_assert(offsetof(aliquot_ledger, intents) == 115776, "ledger.intents");
 _Static_assert(offsetof(aliquot_ledger, exports) == 164928, "ledger.exports");
 _Static_assert(offsetof(aliquot_ledger, unknowns) == 230464, "ledger.unknowns");
+
+typedef struct {
+    uint64_t owner; /* a number that the process drew; 0 is a free seat */
+    uint64_t share; /* of its lease's id, the same for all processes of a share */
+    uint64_t rank; /* of its share at this moment; the higher goes first */
+    uint64_t virtual; /* nanoseconds charged to its share, over its part of the device */
+    uint64_t charged; /* nanoseconds of the device's time charged to the process */
+    uint64_t looked; /* when its owner last looked, on the device's clock */
+    uint64_t waits; /* since when it waits for its turn; 0: it does not */
+    uint64_t horizon; /* when what it launched should have ended */
+    uint32_t wake; /* a futex: changes when it should look */
+    uint32_t weight; /* thousandths of the device's time */
+    uint64_t reserved[7];
+} aliquot_seat;
+
+_Static_assert(sizeof(aliquot_seat) == 128, "seat");
+_Static_assert(offsetof(aliquot_seat, owner) == 0, "seat.owner");
+_Static_assert(offsetof(aliquot_seat, share) == 8, "seat.share");
+_Static_assert(offsetof(aliquot_seat, rank) == 16, "seat.rank");
+_Static_assert(offsetof(aliquot_seat, virtual) == 24, "seat.virtual");
+_Static_assert(offsetof(aliquot_seat, charged) == 32, "seat.charged");
+_Static_assert(offsetof(aliquot_seat, looked) == 40, "seat.looked");
+_Static_assert(offsetof(aliquot_seat, waits) == 48, "seat.waits");
+_Static_assert(offsetof(aliquot_seat, horizon) == 56, "seat.horizon");
+_Static_assert(offsetof(aliquot_seat, wake) == 64, "seat.wake");
+_Static_assert(offsetof(aliquot_seat, weight) == 68, "seat.weight");
+_Static_assert(offsetof(aliquot_seat, reserved) == 72, "seat.reserved");
+
+typedef struct {
+    char magic[8];
+    uint32_t version;
+    uint32_t size; /* of the whole file */
+    uint32_t minimum_reader; /* readers older than this must refuse */
+    uint32_t seat_count;
+    uint64_t reserved[5];
+    uint64_t turn; /* until when | seat + 1 */
+    uint64_t waited; /* when somebody last began to wait, on the device's clock */
+    uint64_t pad[6]; /* to a cache line of its own */
+    aliquot_seat seats[128];
+} aliquot_turns;
+
+_Static_assert(sizeof(aliquot_turns) == 16512, "turns");
+_Static_assert(offsetof(aliquot_turns, magic) == 0, "turns.magic");
+_Static_assert(offsetof(aliquot_turns, version) == 8, "turns.version");
+_Static_assert(offsetof(aliquot_turns, size) == 12, "turns.size");
+_Static_assert(offsetof(aliquot_turns, minimum_reader) == 16, "turns.minimum_reader");
+_Static_assert(offsetof(aliquot_turns, seat_count) == 20, "turns.seat_count");
+_Static_assert(offsetof(aliquot_turns, reserved) == 24, "turns.reserved");
+_Static_assert(offsetof(aliquot_turns, turn) == 64, "turns.turn");
+_Static_assert(offsetof(aliquot_turns, waited) == 72, "turns.waited");
+_Static_assert(offsetof(aliquot_turns, pad) == 80, "turns.pad");
+_Static_assert(offsetof(aliquot_turns, seats) == 128, "turns.seats");
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cuda_devices.h"
+#include "gate.h"
 #include "governor.h"
 #include "ledger.h"
 #include "pools.h"
@@ -202,7 +203,8 @@ void account_drop_context(uint64_t context, bool keep)
         bool known = found != NULL && book_take((enum kind)found->kind, found->key, &taken);
         book_unlock();
         if (!known)
-            return;
+            break;
         account_gave(true, &taken, CUDA_SUCCESS);
     }
+    gate_context_gone();
 }

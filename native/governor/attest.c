@@ -50,7 +50,7 @@ void attest(aliquot_slot *slot, uint32_t limits_seen)
 {
     store(&slot->governor_build, own_build());
     __atomic_store_n(&slot->governor_version, GOVERNOR_VERSION, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&slot->enforces, ALIQUOT_ENFORCES_MEMORY, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&slot->enforces, ALIQUOT_ENFORCES_MEMORY | ALIQUOT_ENFORCES_COMPUTE, __ATOMIC_SEQ_CST);
     store(&slot->limits_seen, limits_seen);
 }
 

@@ -17,6 +17,9 @@ typedef unsigned long long CUmemGenericAllocationHandle;
 typedef void *CUcontext;
 typedef void *CUgreenCtx;
 typedef void *CUstream;
+typedef void *CUevent;
+typedef void *CUfunction;
+typedef void *CUgraphExec;
 typedef void *CUarray;
 typedef void *CUmipmappedArray;
 typedef void *CUmemoryPool;
@@ -28,6 +31,7 @@ enum {
     CUDA_SUCCESS = 0,
     CUDA_ERROR_INVALID_VALUE = 1,
     CUDA_ERROR_OUT_OF_MEMORY = 2,
+    CUDA_ERROR_NOT_READY = 600,
     CUDA_ERROR_NOT_SUPPORTED = 801,
     CUDA_ERROR_SYSTEM_NOT_READY = 802,
     CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
@@ -108,6 +112,18 @@ typedef struct {
     int reserved0[3];
     CUDA_MEM_ALLOC_NODE_PARAMS alloc; /* one of many */
 } CUgraphNodeParams; /* as far as looked into */
+
+typedef struct {
+    unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    CUstream hStream;
+} CUlaunchConfig; /* its head */
+
+typedef struct {
+    CUfunction function;
+    unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    CUstream hStream;
+    void **kernelParams;
+} CUDA_LAUNCH_PARAMS;
 
 enum { GRAPH_NODE_CHILD = 4, GRAPH_NODE_MEM_ALLOC = 10 };
 enum { GRAPH_MEMORY_RESERVED_CURRENT = 2 };

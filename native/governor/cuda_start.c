@@ -7,6 +7,7 @@
 #include "book.h"
 #include "cuda_api.h"
 #include "cuda_devices.h"
+#include "gate.h"
 #include "governor.h"
 #include "ledger.h"
 #include "share.h"
@@ -87,6 +88,7 @@ EXPORTED CUresult cuInit(unsigned flags)
         watching_forks = true;
         pthread_atfork(NULL, NULL, in_child);
         book_open();
+        gates_open();
     }
     CUresult result = atomic_load(&started) ? REAL(cuInit, CUresult (*)(unsigned))(flags) : start_driver(flags);
     if (result == CUDA_SUCCESS && (!devices_learn() || !ledger_claim()))

@@ -162,6 +162,13 @@ void ledger_let_go(unsigned export)
     go(exports_let_go, export);
 }
 
+void ledger_computed(unsigned device, uint64_t ns)
+{
+    latch_take(&turn);
+    slots_add_compute(device, ns);
+    latch_let_go(&turn);
+}
+
 /* ---- asking ---- */
 
 uint64_t ledger_used(unsigned device)

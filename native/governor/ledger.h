@@ -33,6 +33,9 @@ void ledger_withdraw(unsigned export);
 int ledger_import(uint64_t key);
 void ledger_let_go(unsigned export);
 
+/* `ns` of `device`'s time were charged to this process. */
+void ledger_computed(unsigned device, uint64_t ns);
+
 /* Bytes of all live processes. */
 uint64_t ledger_used(unsigned device);
 

@@ -225,6 +225,74 @@ uint32_t share_generation(void)
     return __atomic_load_n(&limits->sequence, __ATOMIC_ACQUIRE) & ~1u; /* odd: the change is not made yet */
 }
 
+struct share_compute share_compute(unsigned device)
+{
+    const aliquot_limits_device *from = &limits->devices[device];
+    static _Atomic uint64_t last[ALIQUOT_DEVICES_MAX]; /* weight, policy and rank as one word */
+    for (int attempt = 0; attempt < 10000; attempt++) {
+        uint32_t before = __atomic_load_n(&limits->sequence, __ATOMIC_ACQUIRE);
+        uint64_t weight = __atomic_load_n(&from->compute, __ATOMIC_ACQUIRE) & 0xffff;
+        uint64_t policy = __atomic_load_n(&from->policy, __ATOMIC_ACQUIRE) & 0xff;
+        uint64_t rank = __atomic_load_n(&from->rank, __ATOMIC_ACQUIRE) & 0xff;
+        if (before % 2 == 0 && before == __atomic_load_n(&limits->sequence, __ATOMIC_RELAXED)) {
+            atomic_store(&last[device], weight << 16 | policy << 8 | rank | UINT64_C(1) << 32);
+            break;
+        }
+        __builtin_ia32_pause();
+    }
+    uint64_t word = atomic_load(&last[device]);
+    uint32_t weight = (uint32_t)(word >> 16 & 0xffff), policy = (uint32_t)(word >> 8 & 0xff);
+    return (struct share_compute){
+        .weight = weight != 0 ? weight : 1,
+        .policy = policy <= POLICY_PRIORITY ? policy : POLICY_CAP,
+        .rank = (uint32_t)(word & 0xff),
+    };
+}
+
+bool share_paused(void)
+{
+    return limits != NULL && (__atomic_load_n(&limits->flags, __ATOMIC_RELAXED) & 1) != 0;
+}
+
+uint64_t share_lease_number(void)
+{
+    uint64_t number = UINT64_C(0xcbf29ce484222325);
+    for (size_t at = 0; at < sizeof limits->lease && limits->lease[at] != '\0'; at++)
+        number = (number ^ (unsigned char)limits->lease[at]) * UINT64_C(0x100000001b3);
+    return number != 0 ? number : 1;
+}
+
+/* ---- the devices' pages ---- */
+
+/* Not refused where it is missing: such a share is held by its own clock alone (gate.c). */
+aliquot_turns *share_open_turns(unsigned device)
+{
+    char path[PATH_MAX + 16], name[16] = "turns/";
+    size_t length = strlen(name);
+    if (device >= 10)
+        name[length++] = (char)('0' + device / 10);
+    name[length++] = (char)('0' + device % 10);
+    name[length] = '\0';
+    if (strlen(share.folder) + length + 2 > sizeof path)
+        return NULL;
+    strcat(strcat(strcpy(path, share.folder), "/"), name);
+    struct stat status;
+    int descriptor = open_file(path, true);
+    if (descriptor < 0)
+        return NULL;
+    void *map = MAP_FAILED;
+    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && (uint64_t)status.st_size >= sizeof(aliquot_turns))
+        map = mmap(NULL, sizeof(aliquot_turns), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    close(descriptor);
+    if (map == MAP_FAILED)
+        return NULL;
+    const aliquot_turns *page = map;
+    if (memcmp(page->magic, ALIQUOT_TURNS_MAGIC, sizeof page->magic) == 0 && page->minimum_reader <= ALIQUOT_VERSION)
+        return map;
+    munmap(map, sizeof(aliquot_turns));
+    return NULL;
+}
+
 /* ---- identities ---- */
 
 static bool parse_uuid(const char *text, unsigned char bytes[16])

@@ -50,6 +50,21 @@ uint32_t share_thousandths(unsigned device);
 /* Which values these are: even, and larger after every change of the file. */
 uint32_t share_generation(void);
 
+enum share_policy { POLICY_FAIR = 0, POLICY_CAP = 1, POLICY_PRIORITY = 2 };
+struct share_compute {
+    uint32_t weight; /* thousandths of the device's time, at least 1 */
+    uint32_t policy; /* enum share_policy; what is not one of them is a cap */
+    uint32_t rank;
+};
+struct share_compute share_compute(unsigned device);
+/* Whether launches are to wait, by the live word of the limits file; false before share_open. */
+bool share_paused(void);
+/* A number for the lease, the same in all its processes and never 0. */
+uint64_t share_lease_number(void);
+
+/* The page of `device` that all its shares have in common, or NULL where it is not there or not one. */
+aliquot_turns *share_open_turns(unsigned device);
+
 /* The device of `uuid` written as GPU-… or MIG-…, or as 16 bytes; -1 where the share has none. */
 int share_device_of_uuid(const char *uuid);
 int share_device_of_uuid_bytes(const unsigned char bytes[16]);

@@ -101,6 +101,13 @@ unsigned slots_own(void)
     return own->claimed - 1;
 }
 
+void slots_add_compute(unsigned device, uint64_t ns)
+{
+    __atomic_fetch_add(&share.ledger->devices[device].compute, ns, __ATOMIC_SEQ_CST);
+    if (own->claimed != 0)
+        __atomic_fetch_add(&share.ledger->slots[own->claimed - 1].compute, ns, __ATOMIC_SEQ_CST);
+}
+
 /* Clear a slot whose lock we hold and whose process is gone. What it exported passes on first. Each integral leaves the slot before
  * it enters the sum: killed in between, we lose one rather than bill it twice. */
 static bool retire(unsigned index) /* false where the exports are locked for long: later, then */
@@ -120,6 +127,7 @@ static bool retire(unsigned index) /* false where the exports are locked for lon
             total_step(index, device, used, 0, TOTAL_NO_LIMIT);
     }
     attest_clear(slot);
+    store(&slot->compute, 0);
     store(&slot->pid, 0);
     return true;
 }

@@ -38,6 +38,9 @@ uint64_t slots_held(unsigned device);
 /* Set the share's total right where somebody wrote into the file. */
 void slots_mend(unsigned device);
 
+/* `ns` more of `device`'s time was charged to this process. */
+void slots_add_compute(unsigned device, uint64_t ns);
+
 /* Clear every slot whose process is gone. */
 void slots_reap(void);
 

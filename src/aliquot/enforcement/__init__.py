@@ -1,12 +1,11 @@
 """What holds a tenant to its share: the limits file, the ledger, and where the governor lies.
 
-What lives here: writing `limits`, making and reading `ledger`, the folder of the governor's
-libraries, and the rules for how strongly a lease can be held. What may be imported: `model` and
-the standard library. What never: another stage, the driver, a lease's state.
+What lives here: writing `limits`, making and reading `ledger`, making a device's `turns`, the folder
+of the governor's libraries, and the rules for how strongly a lease can be held. What may be
+imported: `model` and the standard library. What never: another stage, the driver, a lease's state.
 
 The governor itself is C (`native/governor`) and runs in the tenant's process; this package and it
-meet only in the two files, whose one layout is `native/abi/layout.toml`. Memory is held. Compute
-is written into `limits` and not held yet.
+meet only in these files, whose one layout is `native/abi/layout.toml`.
 """
 
 from aliquot.enforcement.attestation import build_of
@@ -14,6 +13,7 @@ from aliquot.enforcement.governor import governor_folder
 from aliquot.enforcement.isolation import achievable_isolation
 from aliquot.enforcement.ledger import create_ledger, live_slots, read_ledger
 from aliquot.enforcement.limits import write_limits
+from aliquot.enforcement.turns import create_turns
 from aliquot.enforcement.verifying import (
     PROGRAM,
     nothing_to_try,
@@ -27,6 +27,7 @@ __all__ = [
     "achievable_isolation",
     "build_of",
     "create_ledger",
+    "create_turns",
     "governor_folder",
     "live_slots",
     "nothing_to_try",

@@ -10,6 +10,7 @@ VERSION: Final = 1
 MINIMUM_READER: Final = 1
 DEVICES_MAX: Final = 16
 SLOTS_MAX: Final = 256
+SEATS_MAX: Final = 128
 UUID_BYTES: Final = 48
 LEASE_BYTES: Final = 32
 ENFORCES_MEMORY: Final = 1
@@ -19,6 +20,7 @@ ACCOUNTS_MAX: Final = 768
 UNKNOWNS_MAX: Final = 16
 LIMITS_MAGIC: Final = b"ALQLIMIT"
 LEDGER_MAGIC: Final = b"ALQLEDGR"
+TURNS_MAGIC: Final = b"ALQTURNS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +127,32 @@ class Ledger:
     INTENTS: Final = Field(115776, "", 768, 64)
     EXPORTS: Final = Field(164928, "", 512, 128)
     UNKNOWNS: Final = Field(230464, "", 16, 64)
+
+
+class Seat:
+    RECORD_SIZE: Final = 128
+    OWNER: Final = Field(0, "<Q", 1, 8)
+    SHARE: Final = Field(8, "<Q", 1, 8)
+    RANK: Final = Field(16, "<Q", 1, 8)
+    VIRTUAL: Final = Field(24, "<Q", 1, 8)
+    CHARGED: Final = Field(32, "<Q", 1, 8)
+    LOOKED: Final = Field(40, "<Q", 1, 8)
+    WAITS: Final = Field(48, "<Q", 1, 8)
+    HORIZON: Final = Field(56, "<Q", 1, 8)
+    WAKE: Final = Field(64, "<I", 1, 4)
+    WEIGHT: Final = Field(68, "<I", 1, 4)
+    RESERVED: Final = Field(72, "<Q", 7, 8)
+
+
+class Turns:
+    RECORD_SIZE: Final = 16512
+    MAGIC: Final = Field(0, "<s", 8, 1)
+    VERSION: Final = Field(8, "<I", 1, 4)
+    SIZE: Final = Field(12, "<I", 1, 4)
+    MINIMUM_READER: Final = Field(16, "<I", 1, 4)
+    SEAT_COUNT: Final = Field(20, "<I", 1, 4)
+    RESERVED: Final = Field(24, "<Q", 5, 8)
+    TURN: Final = Field(64, "<Q", 1, 8)
+    WAITED: Final = Field(72, "<Q", 1, 8)
+    PAD: Final = Field(80, "<Q", 6, 8)
+    SEATS: Final = Field(128, "", 128, 128)

@@ -46,16 +46,24 @@ def container_edits(
     env = ((LEASE_VARIABLE, str(lease.id)), DEVICE_ORDER, (RUNTIME_DEVICES, "void"))
     mounts: Iterable[Mount] = ()
     if driver is not None:
-        mounts = _governed(folder, driver, folders) if lease.governed else _ungoverned(driver, folders)
+        mounts = (
+            _governed(folder, driver, folders, len(leased))
+            if lease.governed
+            else _ungoverned(driver, folders)
+        )
         if driver.vendor is Vendor.SOFTWARE:
             homes = [f"{TENANT_SHARE}/driver"] if lease.governed else folders
             mounts = [*mounts, *_software_gpus(driver, leased, homes)]
     return Edits(env=env, device_nodes=tuple(_device_nodes(driver, leased)), mounts=tuple(mounts))
 
 
-def _governed(folder: ShareFolder, driver: DriverFiles, folders: Sequence[str]) -> Iterator[Mount]:
+def _governed(
+    folder: ShareFolder, driver: DriverFiles, folders: Sequence[str], devices: int
+) -> Iterator[Mount]:
     yield Mount(folder.limits, f"{TENANT_SHARE}/limits")
     yield Mount(folder.ledger, f"{TENANT_SHARE}/ledger", read_only=False)
+    for device in range(devices):
+        yield Mount(folder.turns(device), f"{TENANT_SHARE}/turns/{device}", read_only=False)
     libraries = [(soname, path) for soname, path in driver.libraries if soname not in PAST_THE_GOVERNOR]
     for soname, path in libraries:
         yield Mount(path, f"{TENANT_SHARE}/driver/{soname}")

@@ -24,6 +24,10 @@ class ShareFolder:
         """What the tenant has: 0666, because a container may run as any uid."""
         return f"{self.root}/ledger"
 
+    def turns(self, device: int) -> str:
+        """The page of the share's ``device``-th device, which all its shares write: 0666."""
+        return f"{self.root}/turns/{device}"
+
     @property
     def lib(self) -> str:
         """The governor's libraries under the driver's sonames."""

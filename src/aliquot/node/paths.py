@@ -30,6 +30,11 @@ class Paths:
     def shares(self) -> Path:
         return self.runtime / "shares"
 
+    @property
+    def turns(self) -> Path:
+        """One page a device, by which all its shares take turns."""
+        return self.runtime / "turns"
+
     def share(self, lease: LeaseId) -> Path:
         return self.shares / lease
 

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from aliquot.enforcement import create_ledger, governor_folder, write_limits
+from aliquot.enforcement import create_ledger, create_turns, governor_folder, write_limits
 from aliquot.injection import ShareFolder
 from aliquot.model import AliquotError, DriverFiles, Gpu, GpuUuid, Lease, LeaseId, Reason
 from aliquot.node.libraries import ensure_copied
@@ -44,6 +44,7 @@ def make_share_folder(
     governor = ensure_copied(governor_folder(), paths.libraries) if lease.governed else None
     make_folder(paths.runtime, _ENTERED_BY_ANYBODY)
     make_folder(paths.shares, _ENTERED_BY_ANYBODY)
+    make_folder(paths.turns, 0o700)
     root = paths.share(lease.id)
     try:
         remove_share_folder(paths, lease.id)
@@ -87,8 +88,19 @@ def _place_governor(paths: Paths, lease: Lease, governor: Path, gpus: Mapping[Gp
     write_limits(limits_file(paths, lease.id), lease=lease, gpus=gpus)
     create_ledger(ledger_file(paths, lease.id), devices=len(lease.shares))
     (root / "ledger").symlink_to("private/ledger")
+    _link_turns(paths, lease, root / "private" / "turns")
+    (root / "turns").symlink_to("private/turns")
     for library in governor.iterdir():
         (root / "lib" / library.name).symlink_to(library)
+
+
+def _link_turns(paths: Paths, lease: Lease, where: Path) -> None:
+    """The page of each device under its number in the share: a hard link, which also holds where only the
+    share's folder is mounted."""
+    where.mkdir()
+    for index, share in enumerate(lease.shares):
+        create_turns(paths.turns / share.gpu)
+        (where / str(index)).hardlink_to(paths.turns / share.gpu)
 
 
 def remove_share_folder(paths: Paths, lease: LeaseId) -> None:

@@ -80,7 +80,7 @@ def test_a_lease_is_listed_shown_and_given_back(aliquot: Aliquot, one_t4: str) -
     assert [share["gpu"] for share in item["shares"]] == [one_t4]
 
     shown = aliquot("show", "train")
-    assert "reserved, not held yet" in shown.stdout
+    assert "25% fair: guaranteed, idle time is given away" in shown.stdout
     assert "peak" in shown.stdout
     document = json.loads(aliquot("show", lease, "-o", "json").stdout)
     assert document["id"] == lease
@@ -103,23 +103,10 @@ def test_releasing_goes_on_after_one_that_is_not_there(typed: Aliquot, one_t4: s
     assert typed("leases", "-q").stdout == ""
 
 
-def test_lists_that_show_shares_say_that_compute_is_not_held(typed: Aliquot, one_t4: str) -> None:
-    note = "compute: reserved, not held yet"
-    assert note not in typed("gpus").stderr
-    whole = typed("lease", "--gpu", "T4", "-o", "name").stdout.strip()
-    assert note not in typed("leases").stderr
-    assert typed("release", whole).returncode == 0
-    assert typed("lease", "--gpu", "1GiB").returncode == 0
-    for noun in ("gpus", "leases"):
-        assert note in typed(noun).stderr
-        assert typed(noun, "-o", "json").stderr == ""
-    assert note in typed("show", one_t4).stdout
-
-
 def test_every_form_of_a_lease_is_printed_alone_or_together(typed: Aliquot, one_t4: str) -> None:
     assert one_t4
     everything = typed("lease", "--gpu", "1GiB").stdout
-    for title in ("environment", "docker", "podman", "compose", "reserved, not held yet"):
+    for title in ("environment", "docker", "podman", "compose", "fair: guaranteed"):
         assert title in everything
     lease = everything.split()[0]
     assert typed("leases", "-q").stdout.split() == [lease]
@@ -147,7 +134,7 @@ def test_run_says_its_share_and_passes_the_childs_code(aliquot: Aliquot, one_t4:
     assert first.startswith("lease ")
     assert "25%" in first
     assert "advisory" in first
-    assert "reserved, not held yet" in first
+    assert "compute advisory (fair)" in first
     assert rest == ["err"]
     assert aliquot("leases", "-q").stdout == ""
 
@@ -220,7 +207,7 @@ def test_a_plan_is_a_file_that_is_read_back(
     assert yaml.safe_load(file.read_text())["spec"]["policy"] == "cap"
     from_stdin = aliquot("plan", "-f", "-", "-o", "yaml", stdin=file.read_text())
     assert from_stdin.stdout == file.read_text()
-    assert "reserved, not held yet" in typed("plan", "-f", str(file)).stdout
+    assert "guaranteed and never more" in typed("plan", "-f", str(file)).stdout
 
 
 def test_usage_adds_up_to_the_card(aliquot: Aliquot, typed: Aliquot, one_t4: str) -> None:

@@ -10,7 +10,6 @@ from aliquot.cli.views.gpu_detail import gpu_lines
 from aliquot.cli.views.gpus import GpuRow
 from aliquot.cli.views.lease_story import LeaseStory, story_document, story_lines
 from aliquot.cli.views.leases import (
-    COMPUTE_NOT_HELD,
     LEASES,
     PAST_LEASES,
     LeaseRow,
@@ -109,7 +108,7 @@ def test_a_lease_shows_peak_beside_asked_and_that_compute_is_not_held(
     text = "\n".join(lines)
     numbers = next(line for line in lines if line.startswith("  gpu0"))
     assert numbers.split() == ["gpu0", "10GiB", "3GiB", "2.5GiB", "1GiB", "25%", "4"]
-    assert f"25% {COMPUTE_NOT_HELD}" in text
+    assert "25% fair: guaranteed, idle time is given away" in text
     assert "pid 55  1GiB  governor 0.1.0 (0123456789abcdef) holds memory" in text
     assert "pid 66" not in text
     assert "leased  by alice" in text
@@ -165,7 +164,7 @@ def test_what_was_not_measured_is_a_dash_and_null(lease_list: list[LeaseRow], no
 def test_run_says_lease_gpu_size_and_isolation_on_one_line(lease_list: list[LeaseRow]) -> None:
     part, whole = map(one_line, lease_list)
     assert part == (
-        "lease k3m9x (train) · 10GiB@25% · gpu0 10GiB 25% · memory advisory, compute reserved, not held yet"
+        "lease k3m9x (train) · 10GiB@25% · gpu0 10GiB 25% · memory advisory, compute advisory (fair)"
     )
     assert whole == "lease p7qrs · H100 · gpu1 whole · whole GPU"
 
@@ -173,16 +172,11 @@ def test_run_says_lease_gpu_size_and_isolation_on_one_line(lease_list: list[Leas
 def test_a_gpu_shows_its_leases_and_what_the_driver_does_not_tell(gpus: list[GpuRow]) -> None:
     first = gpu_lines(gpus[0])
     assert any(line.split()[:4] == ["k3m9x", "alice", "10GiB", "25%"] for line in first)
-    assert f"  compute: {COMPUTE_NOT_HELD}" in first
     amd = gpu_lines(gpus[2])
     assert "leases  none" in amd
     assert "processes  — (the driver does not tell)" in amd
     unknown = gpu_lines(replace(gpus[0], shares=None))
     assert "leases  — (the book cannot be read)" in unknown
-
-
-def test_a_whole_lease_is_not_said_to_lack_compute(gpus: list[GpuRow]) -> None:
-    assert not any(COMPUTE_NOT_HELD in line for line in gpu_lines(gpus[1]))
 
 
 def test_why_gives_the_verdict_the_numbers_the_holders_and_the_next_command(
@@ -209,13 +203,12 @@ def test_why_gives_the_verdict_the_numbers_the_holders_and_the_next_command(
     assert document["ask"]["spec"]["gpu"] == "60%"  # type: ignore[index]
 
 
-def test_why_says_where_it_fits_and_that_compute_is_not_held(placed: Placed, snapshot: Snapshot) -> None:
+def test_why_says_where_it_fits(placed: Placed, snapshot: Snapshot) -> None:
     explanation = Explanation(
         ask=_ASK, placed=placed, refused=None, lines=(), holders=(), nearest=None, next=()
     )
     (line,) = explanation_lines(explanation, snapshot)
     assert line.startswith("✓ 60% fits: gpu0 (NVIDIA H100 80GB HBM3)  10GiB memory, 60% compute")
-    assert line.endswith(f"compute {COMPUTE_NOT_HELD}")
 
 
 def test_a_plan_says_what_a_size_means_and_where_it_goes(
@@ -226,7 +219,7 @@ def test_a_plan_says_what_a_size_means_and_where_it_goes(
         "policy     fair",
         "isolation  advisory: the governor holds whoever does not go round LD_LIBRARY_PATH",
         "goes to    gpu0 (NVIDIA H100 80GB HBM3)  10GiB memory, 60% compute",
-        f"compute    {COMPUTE_NOT_HELD}",
+        "compute    guaranteed, idle time is given away",
     ]
     document = plan_document(_ASK, refused, snapshot, isolation=Isolation.ADVISORY)
     assert (document["fits"], document["shares"], document["isolation"]) == (False, [], None)

@@ -26,18 +26,14 @@ def command(choice: Choice) -> None:
     """FREE is what a lease could still get: neither LEASED nor in use OUTSIDE the book.
     COMPUTE is what is leased of it. Read-only: no root, nothing is started."""
     from aliquot.cli.output.choices import show_list
-    from aliquot.cli.output.streams import say
     from aliquot.cli.views.gpus import gpu_rows
-    from aliquot.cli.views.leases import compute_note
     from aliquot.cli.views.notices import notice_items, say_notices
 
     with this_machine() as machine:
         snapshot = machine.look()
         rows = gpu_rows(snapshot, _leases(machine))
-    shown = show_list(GPUS, rows, choice, more={"notices": notice_items(snapshot.notices)})
+    show_list(GPUS, rows, choice, more={"notices": notice_items(snapshot.notices)})
     if choice.for_people:
-        if note := compute_note(lease for row in shown for lease, _ in row.shares or ()):
-            say(note)
         say_notices(snapshot.notices)
 
 

@@ -25,8 +25,7 @@ def command(choice: Choice, ended: bool, everything: bool, since: int | None) ->
     """A lease whose holder is gone is given back before the list is made. With --ended, --all or
     --since the newest come first."""
     from aliquot.cli.output.choices import show_list
-    from aliquot.cli.output.streams import say
-    from aliquot.cli.views.leases import PAST_LEASES, compute_note, lease_rows, newest_first
+    from aliquot.cli.views.leases import PAST_LEASES, lease_rows, newest_first
 
     past = ended or everything or since is not None
     only_ended = ended and not everything
@@ -37,6 +36,4 @@ def command(choice: Choice, ended: bool, everything: bool, since: int | None) ->
     rows = lease_rows(newest_first(leases, by_end=only_ended) if past else leases, snapshot)
     if only_ended:
         rows = [row for row in rows if not row.lease.state.live]
-    shown = show_list(PAST_LEASES if past else LEASES, rows, choice)
-    if choice.for_people and (note := compute_note(row.lease for row in shown)):
-        say(note)
+    show_list(PAST_LEASES if past else LEASES, rows, choice)

@@ -10,7 +10,6 @@ from aliquot.cli.output.failures import considered_item, next_lines
 from aliquot.cli.output.streams import printable
 from aliquot.cli.output.tables import aligned
 from aliquot.cli.views.leases import (
-    COMPUTE_NOT_HELD,
     LEASES,
     LeaseRow,
     holder_text,
@@ -70,8 +69,7 @@ def _verdict(explanation: "Explanation", snapshot: Snapshot) -> str:
         return f"✗ {sentence}   [{explanation.refused.reason.code}]"
     shares = explanation.placed.shares if explanation.placed else ()
     where = "; ".join(placed_text(share, snapshot) for share in shares)
-    note = f"; compute {COMPUTE_NOT_HELD}" if any(not share.whole for share in shares) else ""
-    return f"✓ {explanation.ask} fits: {where}{note}"
+    return f"✓ {explanation.ask} fits: {where}"
 
 
 def _holder_row(row: LeaseRow) -> tuple[str, ...]:

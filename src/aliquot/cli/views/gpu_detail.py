@@ -4,7 +4,7 @@ from aliquot.cli.output.kinds import UNKNOWN
 from aliquot.cli.output.streams import printable
 from aliquot.cli.output.tables import aligned
 from aliquot.cli.views.gpus import GpuRow
-from aliquot.cli.views.leases import COMPUTE_NOT_HELD, holder_text
+from aliquot.cli.views.leases import holder_text
 from aliquot.model import Lease, Share, format_bytes, format_compute
 
 
@@ -36,10 +36,7 @@ def _lease_lines(row: GpuRow) -> list[str]:
         return [f"leases  {UNKNOWN} (the book cannot be read)"]
     if not row.shares:
         return ["leases  none"]
-    lines = ["leases", *_indented(aligned([_lease_row(lease, share) for lease, share in row.shares]))]
-    if any(not share.whole for _, share in row.shares):
-        lines.append(f"  compute: {COMPUTE_NOT_HELD}")
-    return lines
+    return ["leases", *_indented(aligned([_lease_row(lease, share) for lease, share in row.shares]))]
 
 
 def _lease_row(lease: Lease, share: Share) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from aliquot.model import (
     Isolation,
     Lease,
     NobodyHolder,
+    Policy,
     ProcessHolder,
     Share,
     Snapshot,
@@ -21,8 +22,12 @@ from aliquot.model import (
     format_compute,
 )
 
-COMPUTE_NOT_HELD = "reserved, not held yet"
-"""Said wherever a share's compute is shown: a limit that nothing holds must not look like one."""
+COMPUTE_MEANING = {
+    Policy.FAIR: "guaranteed, idle time is given away",
+    Policy.CAP: "guaranteed and never more",
+    Policy.PRIORITY: "before the shares of others, which keep a twentieth",
+}
+"""What a share's part of the compute means, by its policy."""
 
 _MEANING = {
     Isolation.HARD: "the hardware holds it",
@@ -93,13 +98,7 @@ def isolation_meaning(isolation: Isolation, *, governed: bool) -> str:
 
 def compute_text(lease: Lease) -> str:
     shares = ", ".join(format_compute(share.compute) for share in lease.shares)
-    return shares if not lease.governed else f"{shares} {COMPUTE_NOT_HELD}"
-
-
-def compute_note(leases: Iterable[Lease]) -> str | None:
-    """What is said below a list that shows shares; ``None`` where none of them is a part of a GPU."""
-    parts = any(lease.governed and lease.state.live for lease in leases)
-    return f"compute: {COMPUTE_NOT_HELD}" if parts else None
+    return shares if not lease.governed else f"{shares} {lease.policy.value}: {COMPUTE_MEANING[lease.policy]}"
 
 
 def share_text(share: Share, row: LeaseRow) -> str:
@@ -112,7 +111,10 @@ def one_line(row: LeaseRow) -> str:
     """What ``run`` says on stderr: lease, GPU, size, isolation."""
     lease = row.lease
     shares = ", ".join(share_text(share, row) for share in lease.shares)
-    held = f"memory {lease.isolation.value}, compute {COMPUTE_NOT_HELD}" if lease.governed else "whole GPU"
+    isolation = lease.isolation.value
+    held = (
+        f"memory {isolation}, compute {isolation} ({lease.policy.value})" if lease.governed else "whole GPU"
+    )
     name = f" ({lease.name})" if lease.name else ""
     return f"lease {lease.id}{name} · {lease.ask} · {shares} · {held}"
 

@@ -4,7 +4,7 @@ from aliquot.ask import to_document
 from aliquot.cli.output.documents import document
 from aliquot.cli.output.failures import considered_item
 from aliquot.cli.output.tables import aligned
-from aliquot.cli.views.leases import COMPUTE_NOT_HELD, isolation_meaning
+from aliquot.cli.views.leases import COMPUTE_MEANING, isolation_meaning
 from aliquot.model import (
     AliquotError,
     Ask,
@@ -29,7 +29,7 @@ def plan_lines(ask: Ask, result: Placed | Refused, snapshot: Snapshot, *, isolat
     if isinstance(result, Placed):
         rows += [("goes to", placed_text(share, snapshot)) for share in result.shares]
         if any(not share.whole for share in result.shares):
-            rows.append(("compute", COMPUTE_NOT_HELD))
+            rows.append(("compute", COMPUTE_MEANING[ask.policy]))
     return aligned(rows)
 
 

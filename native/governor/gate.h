@@ -1,0 +1,45 @@
+/* The gate that every launch of the share goes through.
+ *
+ * A launch passes when the share is not paused, has not spent what a cap allows, has its turn on the device,
+ * and does not pile up more work than neighbours can wait for. It never waits without end: what does not get
+ * on for a while passes out of turn, so programs that depend on each other do not hang. Nothing waits while
+ * anything is being captured, nor in a host function, where the driver refuses launches anyway.
+ *
+ * turns.c, bucket.c, estimate.c and measure.c decide; this is the rim that has the clock, the lock, the sleep
+ * and, through batches.c, the driver. No thread of our own, no signal, no allocation. */
+#ifndef GOVERNOR_GATE_H
+#define GOVERNOR_GATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "batches.h"
+#include "cuda_api.h"
+
+/* Once, when the share and the driver are open. */
+void gates_open(void);
+
+/* One launch on its way: what gate_enter() has to tell gate_leave(). */
+struct launch {
+    struct gate *gate; /* NULL: it just passes */
+    bool solo;
+};
+
+/* Wait until a launch of the shape `key` on `stream` may be made. `per_thread`: NULL is the thread's stream. */
+void gate_enter(struct launch *launch, uint64_t key, CUstream stream, bool per_thread);
+/* It was made. */
+void gate_leave(const struct launch *launch);
+
+/* The program is about to wait for its work, and has waited. */
+void gate_before_wait(void);
+void gate_after_wait(void);
+
+/* A stream is about to be destroyed: nothing can be recorded on it after. */
+void gate_before_stream_ends(CUstream stream);
+/* A context is gone, and its events and functions with it. */
+void gate_context_gone(void);
+
+/* A capture begins (+1) or ends (-1). */
+void gate_capturing(int change);
+
+#endif

@@ -1,0 +1,107 @@
+/* Whose turn it is on a device: the decisions of one process, over a page that all its neighbours map.
+ *
+ * Pure but for that page: no clock, no thread, no call of a driver; `now` comes in, on the device's clock.
+ *
+ * A turn is a lease of time. Who has it says until when its work should last, and renews that while it
+ * looks; when the time is over, whoever waits takes the turn, alive or dead as the holder may be. So no
+ * helper thread is needed in the tenant, and a process that was killed or stopped costs what it had
+ * announced and no more. Among those who wait, the one goes first whose share was charged least for its
+ * part of the device (`virtual`), and it goes on until it is ahead of the next by a quantum.
+ *
+ * Every tenant of the device can write to the page. Nothing in it is an index, a length or a pointer; a
+ * time that cannot be is no time; the own seat is written anew at each look. Nonsense costs order, which
+ * gate.c bounds, never memory. */
+#ifndef GOVERNOR_TURNS_H
+#define GOVERNOR_TURNS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "aliquot_abi.h"
+
+#define TURNS_MICROSECOND UINT64_C(1000)
+#define TURNS_MILLISECOND UINT64_C(1000000)
+
+enum { TURNS_NO_SEAT = -1 };
+
+/* What the limits file says of this share, at this moment. */
+struct turns_share {
+    uint64_t id;       /* of the lease, never 0 */
+    uint32_t weight;   /* thousandths, at least 1 */
+    uint64_t rank;
+};
+
+struct turns {
+    aliquot_turns *page; /* NULL: no turns on this device */
+    struct turns_share share;
+    uint64_t owner;      /* our number, never 0 */
+    int seat;            /* or TURNS_NO_SEAT */
+    uint64_t word;       /* the turn as we last wrote it; 0: not ours */
+    uint64_t virtual;    /* of our share */
+    uint64_t charged;    /* to this process */
+    uint64_t used;       /* charged to this turn */
+    uint64_t waits;      /* since when we do; 0 */
+    uint64_t looked;
+    uint64_t horizon;
+    uint64_t taken;      /* how often the turn came to us from another, or from nobody */
+    uint64_t free_word;  /* a turn that we saw free, */
+    uint64_t free_since; /* and since when */
+    uint64_t floor_due;  /* when a share of a lower rank is owed a turn */
+    uint64_t seen_owner[ALIQUOT_SEATS_MAX];   /* of neighbours: who sat there, */
+    uint64_t seen_virtual[ALIQUOT_SEATS_MAX]; /* how far it was, which never goes back, */
+    uint64_t seen_charged[ALIQUOT_SEATS_MAX]; /* and what it was charged */
+};
+
+/* Who stands where among those who wait, seen from us. */
+struct turns_others {
+    unsigned waiting;      /* of other shares or processes */
+    bool first;            /* nobody who waits goes before us */
+    bool higher;           /* somebody of a higher rank waits */
+    uint64_t least;        /* of those of our rank or higher: how far the one is who is least ahead */
+    int next;              /* who that is; or TURNS_NO_SEAT */
+};
+
+/* Begin; `page` NULL: none. `owner` is a number that no other process drew. */
+void turns_begin(struct turns *turns, aliquot_turns *page, uint64_t owner);
+
+/* Take a seat or find the own one, write it anew. False: none is free. */
+bool turns_sit(struct turns *turns, uint64_t now);
+
+/* Ask for the turn. True: it is ours, until it is renewed at the latest at `now` + TURNS_GRANT. False: wait
+ * until `*look` at the latest, or until the own seat's futex changes, and ask again. */
+bool turns_ask(struct turns *turns, uint64_t now, uint64_t *look);
+/* No longer waiting: the launch was made, or is made out of turn. */
+void turns_stop_waiting(struct turns *turns);
+
+/* Until when somebody's turn has been announced to last; 0 where nobody's is. */
+uint64_t turns_until(const struct turns *turns, uint64_t now);
+/* Whether the turn is still ours. */
+bool turns_ours(const struct turns *turns);
+/* It is ours for as long as what was launched should last, `horizon`, and a little longer. False: lost. */
+bool turns_renew(struct turns *turns, uint64_t horizon, uint64_t until);
+/* It is free. The seat to wake, or TURNS_NO_SEAT. */
+int turns_pass(struct turns *turns, uint64_t now);
+
+struct turns_others turns_look(struct turns *turns, uint64_t now);
+/* Whether our turn has gone on long enough for those who wait. */
+bool turns_over(const struct turns *turns, const struct turns_others *others);
+/* Whether anybody has waited within `span` before `now`. */
+bool turns_contended(const struct turns *turns, uint64_t now, uint64_t span);
+
+/* `ns` more (or less) of the device's time to our share. */
+void turns_charge(struct turns *turns, int64_t ns);
+/* Whether a neighbour has said that work of its own may still be under way. */
+bool turns_beside(const struct turns *turns, uint64_t now);
+/* Nothing of ours is under way. */
+void turns_drained(struct turns *turns, uint64_t now);
+/* What all others were charged in total: differences of it tell what they had meanwhile. */
+uint64_t turns_charged_to_others(const struct turns *turns);
+/* Changes when anybody gets on: takes or renews the turn, or is charged. */
+uint64_t turns_progress(const struct turns *turns);
+
+enum {
+    TURNS_GRANT = 200000,    /* ns that a turn lasts before its holder has said more */
+    TURNS_LINGER = 100000,   /* ns that a holder keeps it after its work has ended */
+};
+
+#endif
