@@ -19,7 +19,6 @@ typedef void *CUgreenCtx;
 typedef void *CUstream;
 typedef void *CUevent;
 typedef void *CUfunction;
-typedef void *CUgraphExec;
 typedef void *CUarray;
 typedef void *CUmipmappedArray;
 typedef void *CUmemoryPool;

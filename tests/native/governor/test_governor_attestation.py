@@ -22,7 +22,7 @@ def test_a_process_says_which_governor_it_runs_and_what_that_holds(share: ShareO
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert build is not None
     assert len(build) == 16
-    first = Attestation(build=build, version=version, memory=True, compute=False, limits_seen=0)
+    first = Attestation(build=build, version=version, memory=True, compute=True, limits_seen=0)
     assert attested(share) == [first]
 
     share.change({UUIDS[0]: 50 * MIB})
