@@ -42,7 +42,8 @@ static const char *path_in(char *line, const char *controller, int version) {
         return NULL;
     *path++ = '\0';
     path[strcspn(path, "\n")] = '\0';
-    bool ours = version == 2 ? strncmp(line, "0:", 2) == 0 && controllers[1] == '\0' : lists(controllers + 1, controller);
+    bool ours = version == 2 ? strncmp(line, "0:", 2) == 0 && controllers[1] == '\0'
+                             : lists(controllers + 1, controller);
     return ours ? path : NULL;
 }
 

@@ -227,7 +227,8 @@ static struct sg_failing *failing_of(sg_device *device) {
 static bool is_fresh(const sg_device *device, struct sg_failing *failing) {
     uint32_t word = device->state != NULL ? atomic_load(&device->state->failures_changed) : UINT32_MAX;
     uint64_t now = coarse_ns();
-    if (device->state != NULL && word == atomic_load(&failing->seen) && now - atomic_load(&failing->looked_ns) < LOOK_NS)
+    if (device->state != NULL && word == atomic_load(&failing->seen) &&
+        now - atomic_load(&failing->looked_ns) < LOOK_NS)
         return true;
     atomic_store(&failing->seen, word);
     atomic_store(&failing->looked_ns, now);

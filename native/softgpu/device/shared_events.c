@@ -26,7 +26,8 @@
 #define FIRST_POLLS_END_NS UINT64_C(200000000)
 
 /* From the lowest bit: pending, slot, incarnation, number. */
-enum { SLOT_AT = 1, SLOT_BITS = 8, INCARNATION_AT = SLOT_AT + SLOT_BITS, NUMBER_AT = INCARNATION_AT + SG_INCARNATION_BITS };
+enum { SLOT_AT = 1, SLOT_BITS = 8, INCARNATION_AT = SLOT_AT + SLOT_BITS };
+enum { NUMBER_AT = INCARNATION_AT + SG_INCARNATION_BITS };
 #define PENDING UINT64_C(1)
 
 _Static_assert(SG_MAXIMUM_PROCESSES <= 1 << SLOT_BITS, "a slot does not fit into a record's word");

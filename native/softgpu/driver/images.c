@@ -1,7 +1,8 @@
 /* From what a program hands over as code to PTX text.
  *
- * PTX text is taken as it is, and out of a fat binary, whose layout is known from NVIDIA's tools that write it and
- * from public descriptions. Machine code for real cards (ELF) cannot run here: the answer is the driver's own for an image without fitting code. */
+ * PTX text is taken as it is, and out of a fat binary, whose layout is known from what NVIDIA's tools write and
+ * from public descriptions. Machine code for real cards (ELF) cannot run here: the answer is the driver's own
+ * for an image without fitting code. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -190,6 +190,16 @@ def test_the_event_of_a_process_that_is_gone_cannot_be_opened(box: Box) -> None:
     assert other.ask("opened", handle) == INVALID_HANDLE
 
 
+def test_a_device_has_room_for_1024_of_them_and_the_killed_give_theirs_back(box: Box) -> None:
+    box.add_device()
+    one, other = Process(box).ready(), Process(box).ready()
+    assert one.ask("make_all") == [1024, 2]
+    assert other.ask("make_all") == [0, 2]
+    one.process.kill()
+    one.process.wait()
+    assert other.ask("make") == OK
+
+
 def test_a_context_that_ends_lets_its_events_go(box: Box) -> None:
     box.add_device()
     one, other = pair(box)

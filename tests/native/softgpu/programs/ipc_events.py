@@ -120,6 +120,14 @@ def graph() -> object:
     return cuda.cuGraphAddEventRecordNode(byref(node), made, None, c_size_t(0), event)
 
 
+def make_all() -> object:
+    """As many as there can be, and what the next one is told."""
+    made = 0
+    while (result := cuda.cuEventCreate(byref(c_void_p()), c_uint(6))) == 0:
+        made += 1
+    return [made, result]
+
+
 def supported() -> object:
     value = c_int()
     check(cuda.cuDeviceGetAttribute(byref(value), 125, 0))
