@@ -26,15 +26,12 @@ PROGRAM = "aliquot-verify"
 _FOLDER = Path(__file__).resolve().parent.parent / "_native" / "verify"
 
 _COMPUTE = "compute"
-_COMPUTE_IS_HELD = False
 _UNTIMED = Attempt(
     "launches",
     _COMPUTE,
     "launches by every path",
-    Outcome.UNTRIED if _COMPUTE_IS_HELD else Outcome.NOT_HELD,
-    note="the share is no cap, so alone it may use all of the time; `aliquot verify SPEC` tries one that is"
-    if _COMPUTE_IS_HELD
-    else "compute is reserved and booked, and not held yet",
+    Outcome.UNTRIED,
+    note="the share is no cap, so alone it may use all of the time; `aliquot verify SPEC` tries one that is",
 )
 _KNOWN = (
     ("driver-by-path", "opening the driver's own file, by preload, RPATH or its path"),
@@ -72,7 +69,7 @@ def program_arguments(lease: Lease, gpus: Mapping[GpuUuid, Gpu]) -> tuple[str, .
     contexts = {
         share.gpu: gpus[share.gpu].context_bytes if share.gpu in gpus else None for share in lease.shares
     }
-    capped = lease.policy is Policy.CAP and _COMPUTE_IS_HELD
+    capped = lease.policy is Policy.CAP
     return tuple(
         f"--device={share.gpu}={share.memory}={contexts[share.gpu] or 0}={share.compute if capped else 0}"
         for share in lease.shares

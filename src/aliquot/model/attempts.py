@@ -15,8 +15,6 @@ class Outcome(Enum):
     """The attempt did not run to its end, so that nothing is proved."""
     UNTRIED = "untried"
     """It does not apply here; the note says why."""
-    NOT_HELD = "not-held"
-    """Nothing holds this yet, and every surface says so."""
     KNOWN = "known"
     """Not stopped by a share of this isolation, as the threat model says; not tried."""
 
