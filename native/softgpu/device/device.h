@@ -253,5 +253,7 @@ uint64_t sg_memory_errors(sg_device *device, bool uncorrected);
 
 /* Append "KIND NAME" to the device's log, unless the line is there already. */
 void sg_log_once(const sg_device *device, const char *kind, const char *name);
+/* Append "KIND TIME TEXT", each time, as long as the log is not full. */
+void sg_log_event(const sg_device *device, const char *kind, const char *text);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "capture.h"
-#include "memory.h"
+#include "fault_log.h"
 
 /* Up to this size, allocations share chunks; above, each has its own. */
 #define SMALL_BYTES ((size_t)1 << 20)
@@ -226,6 +226,11 @@ sg_allocation *sg_space_next(uint64_t address) {
     return i < count ? &allocations[i] : NULL;
 }
 
+sg_allocation *sg_space_before(uint64_t address) {
+    size_t i = upper_bound(address);
+    return i == 0 ? NULL : &allocations[i - 1];
+}
+
 bool sg_space_insert(sg_allocation *allocation) {
     if (!make_room())
         return false;
@@ -235,6 +240,7 @@ bool sg_space_insert(sg_allocation *allocation) {
 
 void sg_space_remove(sg_allocation *allocation) {
     size_t index = (size_t)(allocation - allocations);
+    sg_fault_note_freed(allocation);
     count--;
     memmove(&allocations[index], &allocations[index + 1], (count - index) * sizeof *allocations);
 }

@@ -236,6 +236,7 @@ void sg_heap_close(CUcontext context);
 bool sg_is_device_runtime(const void *data, size_t size);
 CUresult sg_file_read(const char *path, char **data, size_t *size);
 CUresult sg_result_of(sg_status status);
+const char *sg_error_name(CUresult error);
 CUresult sg_code_parse(const char *text, size_t length, const sg_jit_options *options, sg_module **code);
 /* Is the code's target one that this device has? */
 CUresult sg_code_fits(const sg_module *code, const sg_gpu *gpu, const sg_jit_options *options);

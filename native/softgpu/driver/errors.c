@@ -123,6 +123,11 @@ static const error_entry *entry_of(int code) {
     return NULL;
 }
 
+const char *sg_error_name(CUresult error) {
+    const error_entry *entry = entry_of((int)error);
+    return entry != NULL ? entry->name : "CUDA_ERROR_UNKNOWN";
+}
+
 SG_EXPORT CUresult cuGetErrorName(CUresult error, const char **name) {
     const error_entry *entry = entry_of((int)error);
     if (name == NULL)

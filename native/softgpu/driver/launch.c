@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "failing.h"
+#include "fault_log.h"
 #include "launch.h"
 #include "timeline.h"
 
@@ -48,7 +49,13 @@ static unsigned xid_of(sg_status fault) {
     return fault == SG_ILLEGAL_ADDRESS ? 31 : fault == SG_TIMEOUT ? 8 : 13;
 }
 
-static CUresult conclude(CUcontext context, const sg_result *result) {
+static void log_unsupported(const sg_result *result) {
+    char text[sizeof result->message + 32];
+    snprintf(text, sizeof text, "line %d: %s", result->line, result->message);
+    sg_log_unsupported("ptx", text);
+}
+
+static CUresult conclude(CUcontext context, CUfunction function, const sg_result *result) {
     CUresult error = sg_result_of(result->status);
     switch (result->status) {
     case SG_OK: return CUDA_SUCCESS;
@@ -57,10 +64,11 @@ static CUresult conclude(CUcontext context, const sg_result *result) {
     case SG_STACK_OVERFLOW:
     case SG_TRAP:
     case SG_TIMEOUT:
+        sg_fault_log(context, function, result);
         sg_incident_report(context->gpu->device, SG_INCIDENT_XID, xid_of(result->status));
         sg_context_poison(context, error);
         return CUDA_SUCCESS;
-    case SG_UNSUPPORTED: sg_log_unsupported("ptx", result->message); return error;
+    case SG_UNSUPPORTED: log_unsupported(result); return error;
     default: return error;
     }
 }
@@ -123,7 +131,7 @@ CUresult sg_kernel_perform(CUcontext context, const sg_kernel_operation *kernel)
     sg_turn_end(device, result.instructions);
     sg_timeline_cost(SG_ENGINE_COMPUTE, sg_failing_duration(device, cost_of(device, kernel, &result)), result.bytes);
     result.status = status;
-    return conclude(context, &result);
+    return conclude(context, kernel->function, &result);
 }
 
 /* The `extra` form: a list of tags and values that names one packed buffer. */

@@ -80,8 +80,12 @@ void sg_space_unlock(void);
 /* Under the lock. */
 sg_allocation *sg_space_find(uint64_t address);
 sg_allocation *sg_space_next(uint64_t address); /* the first that begins at or behind it */
+sg_allocation *sg_space_before(uint64_t address); /* the last that begins at or before it */
 bool sg_space_insert(sg_allocation *allocation); /* false: no host memory */
 void sg_space_remove(sg_allocation *allocation); /* just the entry */
+
+/* reach.c: may kernels of the context read it, or write to it? */
+bool sg_memory_reachable(const sg_allocation *allocation, CUcontext context, bool write);
 
 /* ---- ipc_memory.c: allocations of other processes ---- */
 

@@ -3,7 +3,7 @@
 
 /* Device memory belongs to its context, and to those that enabled access to that context as a peer; mapped
  * memory to the devices that cuMemSetAccess named; managed and host memory to all. */
-static bool reachable(const sg_allocation *allocation, CUcontext context, bool write) {
+bool sg_memory_reachable(const sg_allocation *allocation, CUcontext context, bool write) {
     switch (allocation->kind) {
     case SG_MEMORY_DEVICE:
     case SG_MEMORY_HEAP:
@@ -21,7 +21,7 @@ static bool reachable_at_all(const sg_allocation *allocation, bool write) {
 
 static CUresult reach(CUcontext context, const sg_allocation *found, uint64_t address, size_t size, bool write,
                       bool commit) {
-    if (context != NULL ? !reachable(found, context, write) : !reachable_at_all(found, write))
+    if (context != NULL ? !sg_memory_reachable(found, context, write) : !reachable_at_all(found, write))
         return CUDA_ERROR_INVALID_VALUE;
     if (commit && size > 0 && found->view != NULL && !sg_view_commit(found->view, address, size))
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -62,7 +62,7 @@ CUresult sg_memory_check(CUcontext context, uint64_t address, size_t size, bool 
 
 static bool find_for_kernel(void *context, uint64_t address, sg_range *range) {
     sg_allocation found;
-    if (!sg_memory_lookup(address, &found) || !reachable(&found, context, false))
+    if (!sg_memory_lookup(address, &found) || !sg_memory_reachable(&found, context, false))
         return false;
     *range = (sg_range){found.address, found.address + found.size, found.host};
     return true;
@@ -71,7 +71,7 @@ static bool find_for_kernel(void *context, uint64_t address, sg_range *range) {
 /* Also where a kernel is told that it may read a chunk, but not write to it. */
 static sg_status commit_for_kernel(void *context, uint64_t address) {
     sg_allocation found;
-    if (!sg_memory_lookup(address, &found) || !reachable(&found, context, true))
+    if (!sg_memory_lookup(address, &found) || !sg_memory_reachable(&found, context, true))
         return SG_ILLEGAL_ADDRESS;
     return found.view == NULL || sg_view_commit(found.view, address, 1) ? SG_OK : SG_NO_MEMORY;
 }

@@ -166,6 +166,15 @@ typedef struct {
     void *heap_context;
 } sg_launch;
 
+/* Where a launch failed. The texts live as long as the module. */
+typedef struct {
+    bool known;              /* `block` and `thread` are: the first thread that it happened to */
+    uint32_t block[3], thread[3];
+    const char *instruction; /* "st.global.u32"; NULL unknown */
+    const char *function;    /* that the instruction is in; NULL unknown */
+    uint32_t global_bytes;   /* of an access at `address` that was to be one of global memory; else 0 */
+} sg_fault_place;
+
 typedef struct {
     sg_status status;
     uint64_t address;       /* of the access that failed, where there is one */
@@ -173,7 +182,8 @@ typedef struct {
     uint64_t instructions;  /* of lanes */
     uint64_t bytes;         /* of global memory, as lanes asked for them */
     uint64_t longest_block_ns, all_blocks_ns; /* where modelled: the time of the slowest warp of a block */
-    char message[200];
+    char message[200];      /* without the line */
+    sg_fault_place place;
 } sg_result;
 
 sg_status sg_run(const sg_kernel *kernel, const sg_launch *launch, sg_result *result);

@@ -31,6 +31,17 @@ class _Options(ctypes.Structure):
     )
 
 
+class _Place(ctypes.Structure):
+    _fields_ = (
+        ("known", ctypes.c_bool),
+        ("block", ctypes.c_uint32 * 3),
+        ("thread", ctypes.c_uint32 * 3),
+        ("instruction", ctypes.c_char_p),
+        ("function", ctypes.c_char_p),
+        ("global_bytes", ctypes.c_uint32),
+    )
+
+
 class _Result(ctypes.Structure):
     _fields_ = (
         ("status", ctypes.c_int),
@@ -41,6 +52,7 @@ class _Result(ctypes.Structure):
         ("longest_block_ns", ctypes.c_uint64),
         ("all_blocks_ns", ctypes.c_uint64),
         ("message", ctypes.c_char * 200),
+        ("place", _Place),
     )
 
 
@@ -61,12 +73,34 @@ class _Info(ctypes.Structure):
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a launch failed; `block` and `thread` are None where no lane ran."""
+
+    block: tuple[int, int, int] | None
+    thread: tuple[int, int, int] | None
+    instruction: str | None
+    function: str | None
+    global_bytes: int
+
+
+@dataclass(frozen=True)
 class Outcome:
     status: int
     address: int
     line: int
     instructions: int
     message: str
+    place: Place
+
+
+def _place_of(place: _Place) -> Place:
+    return Place(
+        tuple(place.block) if place.known else None,
+        tuple(place.thread) if place.known else None,
+        place.instruction.decode() if place.instruction else None,
+        place.function.decode() if place.function else None,
+        place.global_bytes,
+    )
 
 
 class LoadError(Exception):
@@ -244,7 +278,9 @@ class Module:
             kernel, self.device.handle, ctypes.byref(options), parameters, ctypes.byref(result)
         )
         message = result.message.decode(errors="replace")
-        return Outcome(result.status, result.address, result.line, result.instructions, message)
+        return Outcome(
+            result.status, result.address, result.line, result.instructions, message, _place_of(result.place)
+        )
 
     def launch(self, *arguments: Any, **options: Any) -> Outcome:
         """`run`, where a fault is a failure of the test."""

@@ -40,7 +40,10 @@ def test_a_load_outside_every_allocation_faults_with_its_address_and_line(
     assert outcome.status == engine.ILLEGAL_ADDRESS
     assert outcome.address == memory.address + offset
     assert outcome.line == 10
-    assert "line 10" in outcome.message
+    assert outcome.place.instruction == access.split()[0]
+    size = 16 if "v4" in access else 1 if "u8" in access else 4
+    assert outcome.message.startswith(f"a load of {size} byte{'s'[: size > 1]} at {outcome.address:#x} is outside all memory")
+    assert outcome.place.global_bytes == size
 
 
 @pytest.mark.parametrize("address", [0, 8, 2**32, 2**47 - 8, 2**64 - 4, 2**64 - 64])
@@ -58,6 +61,34 @@ def test_the_offending_lane_is_reported_when_the_others_are_right(engine: Any) -
     outcome = engine.body(body + "st.global.u32 [%d3], %r1;").run(memory, block=32)
     assert outcome.status == engine.ILLEGAL_ADDRESS
     assert outcome.address == memory.address + 31 * 4
+    assert (outcome.place.block, outcome.place.thread) == ((0, 0, 0), (31, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("access", "said"),
+    [
+        ("ld.global.u32 %r9, [%d3]", "a load of 4 bytes"),
+        ("st.global.u32 [%d3], %r1", "a store of 4 bytes"),
+        ("atom.global.add.u32 %r9, [%d3], 1", "an atomic access of 4 bytes"),
+        ("red.global.add.u32 [%d3], 1", "an atomic access of 4 bytes"),
+        ("st.global.v2.u32 [%d3], {%r1, %r1}", "a store of 8 bytes"),
+    ],
+)
+def test_block_thread_and_kind_of_access_are_those_of_the_thread_that_is_wrong(
+    engine: Any, access: str, said: str
+) -> None:
+    """Threads of two dimensions in blocks of two dimensions; the one of block (1,2), thread (3,5) is wrong."""
+    memory = engine.device.put(np.zeros(64, "u4"))
+    body = f"""ld.param.u64 %d1, [out];
+        mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ctaid.y; mov.u32 %r3, %tid.x; mov.u32 %r4, %tid.y;
+        mad.lo.u32 %r5, %r1, 10, %r2; mad.lo.u32 %r5, %r5, 10, %r3; mad.lo.u32 %r5, %r5, 10, %r4;
+        setp.eq.u32 %p1, %r5, 1235; selp.b64 %d2, 4096, 0, %p1; add.u64 %d3, %d1, %d2;
+        {access};"""
+    outcome = engine.body(body).run(memory, grid=(2, 4), block=(8, 8), workers=2)
+    assert outcome.status == engine.ILLEGAL_ADDRESS
+    assert (outcome.place.block, outcome.place.thread) == ((1, 2, 0), (3, 5, 0))
+    assert outcome.message.startswith(f"{said} at {memory.address + 4096:#x}")
+    assert outcome.place.instruction == access.split()[0]
 
 
 @pytest.mark.parametrize("size", [2, 4, 8])
@@ -107,6 +138,7 @@ def test_endless_recursion_overflows_the_stack(engine: Any) -> None:
     )
     assert outcome.status == engine.STACK_OVERFLOW
     assert "deeper" in outcome.message
+    assert (outcome.place.function, outcome.place.instruction) == ("deeper", "call")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -116,6 +148,8 @@ def test_an_endless_loop_ends_with_its_time(engine: Any, workers: int) -> None:
     outcome = module.run(0, grid=4, block=64, timeout_s=0.2, workers=workers)
     assert outcome.status == engine.TIMEOUT
     assert "200 ms" in outcome.message
+    assert (outcome.line, outcome.place.instruction) == (9, "bra")
+    assert outcome.place.thread is not None
     assert time.monotonic() - started < 10
 
 
@@ -127,7 +161,19 @@ def test_many_short_blocks_end_with_their_time_too(engine: Any) -> None:
 def test_a_barrier_that_nobody_can_complete_is_a_deadlock_not_a_hang(engine: Any) -> None:
     outcome = engine.body("bar.sync 0, 64;").run(0, block=32)
     assert outcome.status == engine.TIMEOUT
-    assert "deadlock" in outcome.message
+    assert "deadlock: barrier 0 has 32 of the 64 threads" in outcome.message
+    assert (outcome.place.instruction, outcome.place.thread) == ("bar.sync", (0, 0, 0))
+
+
+def test_a_grid_wide_barrier_that_one_block_never_reaches_ends_with_where_the_others_wait(
+    engine: Any,
+) -> None:
+    call = "{ .param .b64 h; .param .b32 f; .param .b32 r; st.param.b64 [h], 1; call (r), cudaCGSynchronize, (h, f); }"
+    before = ".extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 h, .param .b32 f);"
+    body = f"mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 0; @%p1 bra OVER;\n{call}\nOVER: @%p1 bra OVER;"
+    outcome = engine.body(body, before=before).run(0, grid=2, block=1, cooperative=True, timeout_s=0.2)
+    assert outcome.status == engine.TIMEOUT
+    assert outcome.place.instruction in ("bra", "call")
 
 
 @pytest.mark.parametrize("opcode", ["trap", "brkpt"])  # without a debugger, a breakpoint ends the kernel
@@ -135,6 +181,7 @@ def test_trap_names_its_line(engine: Any, opcode: str) -> None:
     text = f"mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 5;\n@%p1 {opcode};"
     outcome = engine.body(text).run(0, block=32)
     assert (outcome.status, outcome.line) == (engine.TRAP, 10)
+    assert (outcome.place.instruction, outcome.place.thread) == (opcode, (5, 0, 0))
 
 
 def test_one_fault_ends_the_whole_launch(engine: Any) -> None:
@@ -221,7 +268,7 @@ def test_unsupported_forms_are_named_with_their_line(engine: Any, form: str) -> 
     assert f"line 10: {name} is not supported" in module.log
     outcome = module.run(out)
     assert outcome.status == engine.UNSUPPORTED
-    assert outcome.message == f"line 10: {name} is not supported"
+    assert (outcome.line, outcome.message) == (10, f"{name} is not supported")
     assert out.array()[0] == 5
 
 

@@ -137,7 +137,7 @@ struct sg_module {
     sg_chunk *chunks; /* everything below lies in these */
     sg_ir *ir;
     sg_insn *insns;
-    int *lines;          /* of the PTX text, one for each insn */
+    const sg_instruction **sources; /* what each insn was made of; NULL where the text has nothing for it */
     size_t insn_count;
     sg_code *codes;      /* one for each function of `ir` */
     sg_call *calls;

@@ -8,7 +8,7 @@
 
 enum { MOST_INSNS = 16 * 1024 * 1024 };
 
-/* The insn and line arrays of the module grow together; they move to the arena's end only as
+/* The arrays of insns and of their sources grow together; they move to the arena's end only as
  * often as they double. */
 static size_t insn_capacity(const sg_module *module) {
     size_t capacity = 64;
@@ -25,19 +25,19 @@ static void grow_insns(sg_lowering *l) {
         return;
     size_t capacity = module->insns ? insn_capacity(module) * 2 : 64;
     sg_insn *insns = sg_allocate(l->compiler, capacity * sizeof *insns);
-    int *lines = sg_allocate(l->compiler, capacity * sizeof *lines);
+    const sg_instruction **sources = sg_allocate(l->compiler, capacity * sizeof *sources);
     if (module->insn_count) {
         memcpy(insns, module->insns, module->insn_count * sizeof *insns);
-        memcpy(lines, module->lines, module->insn_count * sizeof *lines);
+        memcpy(sources, module->sources, module->insn_count * sizeof *sources);
     }
     module->insns = insns;
-    module->lines = lines;
+    module->sources = sources;
 }
 
 sg_insn *sg_emit(sg_lowering *l, sg_handler_id handler) {
     grow_insns(l);
     sg_insn *insn = &l->module->insns[l->module->insn_count];
-    l->module->lines[l->module->insn_count++] = l->instruction ? l->instruction->line : 0;
+    l->module->sources[l->module->insn_count++] = l->instruction;
     *insn = (sg_insn){.handler = (uint16_t)handler, .count = 1};
     return insn;
 }

@@ -17,7 +17,8 @@ static bool copy_lane(sg_warp *warp, const sg_insn *insn, int i, uint64_t from, 
             return false;
         memcpy(bytes, source, size);
     } else if (read && (from & (size - 1))) {
-        sg_fault_at(warp, insn, SG_MISALIGNED, from, "%u bytes at 0x%llx are not aligned", size, (unsigned long long)from);
+        sg_fault_access(warp, insn, (unsigned)i, SG_MISALIGNED, from, size, false, true,
+                        "is not aligned: it has to be at a multiple of %u", size);
         return false;
     }
     for (unsigned k = 0; read < size && k < read; k++) { /* the last of an array: no byte behind it is touched */
@@ -39,7 +40,7 @@ HANDLER_FOR(cp_async) {
         if (insn->flags & 1)
             read = SOURCE(uint32_t, 2)[i];
         if (read > insn->count) {
-            sg_fault_at(warp, insn, SG_ILLEGAL_ADDRESS, from[i], "cp.async reads %u bytes and writes %u", read, insn->count);
+            sg_fault_lane(warp, insn, (unsigned)i, SG_ILLEGAL_ADDRESS, from[i], "cp.async reads %u bytes and writes %u", read, insn->count);
             return;
         }
         if (!copy_lane(warp, insn, i, from[i], read))
@@ -82,8 +83,8 @@ static uint64_t *reach_barrier(sg_warp *warp, const sg_insn *insn, int i) {
     unsigned char *place = sg_reach_lane(warp, insn, (unsigned)i, insn->space, address, 8, true);
     const unsigned char *shared = warp->block->shared;
     if (place && (place < shared || place >= shared + warp->block->grid->shared_bytes)) {
-        sg_fault_at(warp, insn, SG_ILLEGAL_ADDRESS, address, "an mbarrier at 0x%llx, which is not shared memory",
-                    (unsigned long long)address);
+        sg_fault_lane(warp, insn, (unsigned)i, SG_ILLEGAL_ADDRESS, address,
+                      "an mbarrier at 0x%llx, which is not shared memory", (unsigned long long)address);
         return NULL;
     }
     return (uint64_t *)(void *)place;

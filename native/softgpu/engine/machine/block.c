@@ -141,6 +141,24 @@ static bool force_someone(sg_block *block) {
     return false;
 }
 
+/* A card hangs here until its watchdog ends the kernel. */
+static void fault_deadlock(sg_block *block) {
+    uint32_t w = 0;
+    unsigned lane;
+    while (w + 1 < block->warp_count && block->warps[w].finished)
+        w++;
+    const sg_insn *insn = sg_where(&block->warps[w], &lane);
+    unsigned number = block->awaited ? (unsigned)__builtin_ctz(block->awaited) : BARRIERS;
+    if (number == BARRIERS) {
+        sg_fault_lane(&block->warps[w], insn, lane, SG_TIMEOUT, 0, "deadlock: every warp of the block waits at a barrier");
+        return;
+    }
+    const sg_barrier *barrier = &block->barriers[number];
+    sg_fault_lane(&block->warps[w], insn, lane, SG_TIMEOUT, 0,
+                  "deadlock: barrier %u has %u of the %u threads it waits for, and every warp of the block waits", number,
+                  barrier->arrived, barrier->expected ? barrier->expected : block->living);
+}
+
 void sg_finish_block(sg_worker *worker, sg_block *block) {
     while (!block->finished) {
         bool ran = sg_run_block(worker, block);
@@ -148,12 +166,7 @@ void sg_finish_block(sg_worker *worker, sg_block *block) {
             return;
         if (ran || block->finished || force_someone(block))
             continue;
-        for (uint32_t w = 0; w < block->warp_count; w++)
-            if (!block->warps[w].finished) {
-                /* A card hangs here until its watchdog ends the kernel. */
-                sg_fault_at(&block->warps[w], block->warps[w].fragments[0].pc - 1, SG_TIMEOUT, 0,
-                            "deadlock: every warp of the block waits at a barrier");
-                return;
-            }
+        fault_deadlock(block);
+        return;
     }
 }

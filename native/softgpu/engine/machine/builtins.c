@@ -91,10 +91,11 @@ static void allocate(const sg_warp *warp, const sg_call *call) {
 static void release(sg_warp *warp, const sg_insn *insn, const sg_call *call) {
     const sg_launch *launch = warp->block->grid->launch;
     for (uint32_t left = warp->mask; left; left &= left - 1) {
-        uint64_t address = argument(warp, call, (unsigned)__builtin_ctz(left), 0);
+        unsigned lane = (unsigned)__builtin_ctz(left);
+        uint64_t address = argument(warp, call, lane, 0);
         if (address == 0 || (launch->heap_release && launch->heap_release(launch->heap_context, address)))
             continue;
-        sg_fault_at(warp, insn, SG_ILLEGAL_ADDRESS, address, "free of 0x%llx, which malloc did not give",
+        sg_fault_lane(warp, insn, lane, SG_ILLEGAL_ADDRESS, address, "free of 0x%llx, which malloc did not give",
                     (unsigned long long)address);
         return;
     }

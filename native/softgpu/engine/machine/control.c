@@ -54,8 +54,8 @@ HANDLER_FOR(brx) {
             same |= index[__builtin_ctz(rest)] == choice ? rest & -rest : 0;
         left &= ~same;
         if (choice >= (uint64_t)insn->immediate) {
-            sg_fault_at(warp, insn, SG_TRAP, 0, "brx.idx: index %u, but the table has %lld targets", choice,
-                        (long long)insn->immediate);
+            sg_fault_lane(warp, insn, (unsigned)__builtin_ctz(same), SG_TRAP, 0,
+                          "brx.idx: index %u, but the table has %lld targets", choice, (long long)insn->immediate);
             return;
         }
         if (left)

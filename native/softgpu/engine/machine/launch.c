@@ -83,6 +83,17 @@ static bool fits_resident(const sg_grid *grid) {
     return grid->block_total <= MOST_RESIDENT / (block + 4096);
 }
 
+/* The one that begins last before it: each lies in one piece. */
+static const char *function_of(const sg_module *module, const sg_insn *insn) {
+    const sg_code *found = NULL;
+    for (size_t i = 0; insn && i < module->ir->function_count; i++) {
+        const sg_code *code = &module->codes[i];
+        if (code->function->defined && module->insns + code->first <= insn && (!found || code->first >= found->first))
+            found = code;
+    }
+    return found ? found->function->name : NULL;
+}
+
 void sg_report(sg_result *result, const sg_worker *worker) {
     const sg_module *module = worker->grid->kernel->module;
     result->instructions += worker->instructions;
@@ -94,11 +105,15 @@ void sg_report(sg_result *result, const sg_worker *worker) {
         return;
     result->status = worker->fault.status;
     result->address = worker->fault.address;
-    result->line = worker->fault.insn ? module->lines[worker->fault.insn - module->insns] : 0;
-    if (result->line)
-        snprintf(result->message, sizeof result->message, "line %d: %.180s", result->line, worker->fault.message);
-    else
-        snprintf(result->message, sizeof result->message, "%.190s", worker->fault.message);
+    const sg_instruction *source = sg_instruction_of(module, worker->fault.insn);
+    result->line = source ? source->line : 0;
+    memcpy(result->message, worker->fault.message, sizeof result->message);
+    result->place = (sg_fault_place){.known = worker->fault.placed,
+                                     .instruction = source ? source->form : NULL,
+                                     .function = function_of(module, worker->fault.insn),
+                                     .global_bytes = worker->fault.global_bytes};
+    memcpy(result->place.block, worker->fault.block, sizeof result->place.block);
+    memcpy(result->place.thread, worker->fault.thread, sizeof result->place.thread);
 }
 
 /* The first block in this thread; if the rest will take a while, helpers for it. */

@@ -50,7 +50,10 @@ typedef struct {
 typedef struct {
     sg_status status;
     uint64_t address;
+    uint32_t global_bytes;
     const sg_insn *insn;
+    bool placed; /* `block` and `thread` are known */
+    uint32_t block[3], thread[3];
     char message[200];
 } sg_fault;
 
@@ -164,8 +167,21 @@ struct sg_grid {
 
 /* ---- faults.c ---- */
 
+/* Of the lanes that run: the first of them is named. */
 void sg_fault_at(sg_warp *warp, const sg_insn *insn, sg_status status, uint64_t address, const char *format, ...)
     __attribute__((format(printf, 5, 6), cold));
+void sg_fault_lane(sg_warp *warp, const sg_insn *insn, unsigned lane, sg_status status, uint64_t address,
+                   const char *format, ...) __attribute__((format(printf, 6, 7), cold));
+/* "a load of 4 bytes at 0x10 " and what is wrong with it. `global`: not to a window or a buffer. */
+void sg_fault_access(sg_warp *warp, const sg_insn *insn, unsigned lane, sg_status status, uint64_t address,
+                     unsigned size, bool store, bool global, const char *wrong, ...)
+    __attribute__((format(printf, 9, 10), cold));
+/* The launch took too long; the warp is where it was found. */
+void sg_fault_timeout(sg_warp *warp, const sg_insn *insn) __attribute__((cold));
+/* What an instruction was made of; NULL unknown. */
+const sg_instruction *sg_instruction_of(const sg_module *module, const sg_insn *insn);
+/* Where a warp stands that does not run, or NULL; *lane is one that does. */
+const sg_insn *sg_where(const sg_warp *warp, unsigned *lane);
 const char *sg_space_text(unsigned space);
 
 /* ---- turns.c: which lanes run ---- */
@@ -223,7 +239,8 @@ unsigned char *sg_reach_lane(sg_warp *warp, const sg_insn *insn, unsigned lane, 
 unsigned char *sg_reach_span(sg_warp *warp, const sg_insn *insn, unsigned lane, unsigned space, uint64_t address,
                              unsigned size, unsigned alignment, bool store);
 sg_cached_range *sg_find_range(sg_warp *warp, const sg_insn *insn, uint64_t address);
-bool sg_commit_chunk(sg_warp *warp, const sg_insn *insn, sg_cached_range *range, uint64_t address);
+/* `lane` is who stores there, for the message. */
+bool sg_commit_chunk(sg_warp *warp, const sg_insn *insn, unsigned lane, sg_cached_range *range, uint64_t address);
 /* Bytes from `address` that may be read as a string, at most `limit`. */
 const char *sg_reach_text(sg_warp *warp, unsigned lane, uint64_t address, size_t *available);
 

@@ -55,18 +55,20 @@ static inline void take_run(const run *r, uintptr_t origin, shape *found) {
 
 /* ---- shared, local and parameter memory: one buffer and a bound ---- */
 
-static bool fault_outside(sg_warp *warp, const sg_insn *insn, const uint64_t *ea, uint64_t bound, unsigned size) {
+static bool fault_outside(sg_warp *warp, const sg_insn *insn, const uint64_t *ea, uint64_t bound, unsigned size,
+                          bool store) {
     for (uint32_t left = warp->mask; left; left &= left - 1) {
-        uint64_t address = ea[first_lane(left)];
+        unsigned lane = (unsigned)first_lane(left);
+        uint64_t address = ea[lane];
         if (address & (size - 1)) {
-            sg_fault_at(warp, insn, SG_MISALIGNED, address, "%u bytes of .%s memory at 0x%llx are not aligned", size,
-                        sg_space_text(insn->space), (unsigned long long)address);
+            sg_fault_access(warp, insn, lane, SG_MISALIGNED, address, size, store, false,
+                            "of .%s memory is not aligned: it has to be at a multiple of %u", sg_space_text(insn->space), size);
             break;
         }
         if (address > bound || bound - address < size) {
-            sg_fault_at(warp, insn, SG_ILLEGAL_ADDRESS, address,
-                        "%u bytes at 0x%llx are outside the %llu bytes of .%s memory", size,
-                        (unsigned long long)address, (unsigned long long)bound, sg_space_text(insn->space));
+            sg_fault_access(warp, insn, lane, SG_ILLEGAL_ADDRESS, address, size, store, false,
+                            "is outside the %llu bytes of .%s memory", (unsigned long long)bound,
+                            sg_space_text(insn->space));
             break;
         }
     }
@@ -84,15 +86,15 @@ static inline void scatter(const uint64_t *ea, uintptr_t origin, shape *found) {
     EACH_LANE found->lane[i] = (unsigned char *)(origin + ea[i]);
 }
 
-static inline bool reach_buffer(sg_warp *warp, const sg_insn *insn, unsigned size, unsigned char *buffer, uint64_t bound,
-                                shape *found) {
+static inline bool reach_buffer(sg_warp *warp, const sg_insn *insn, unsigned size, bool store, unsigned char *buffer,
+                                uint64_t bound, shape *found) {
     uint64_t ea[LANES] __attribute__((aligned(64)));
     run r;
     if (is_uniform(insn)) {
         r = (run){{uniform_address(warp, insn), uniform_address(warp, insn)}, 0};
         if (!run_within(&r, 0, bound, size)) {
             EACH_LANE ea[i] = r.first[0];
-            return fault_outside(warp, insn, ea, bound, size);
+            return fault_outside(warp, insn, ea, bound, size, store);
         }
         take_run(&r, (uintptr_t)buffer, found);
         return true;
@@ -103,18 +105,18 @@ static inline bool reach_buffer(sg_warp *warp, const sg_insn *insn, unsigned siz
         return true;
     }
     if (!within(warp, ea, bound, size))
-        return fault_outside(warp, insn, ea, bound, size);
+        return fault_outside(warp, insn, ea, bound, size, store);
     scatter(ea, (uintptr_t)buffer, found);
     return true;
 }
 
 /* Local memory is one piece a lane, so that a generic pointer into it is a plain offset. */
-static inline bool reach_local(sg_warp *warp, const sg_insn *insn, unsigned size, shape *found) {
+static inline bool reach_local(sg_warp *warp, const sg_insn *insn, unsigned size, bool store, shape *found) {
     const sg_grid *grid = warp->block->grid;
     uint64_t ea[LANES] __attribute__((aligned(64))), stride = grid->local_stride;
     all_addresses(warp, insn, ea);
     if (!within(warp, ea, grid->local_limit, size))
-        return fault_outside(warp, insn, ea, grid->local_limit, size);
+        return fault_outside(warp, insn, ea, grid->local_limit, size, store);
     found->run = false;
     EACH_LANE found->lane[i] = (unsigned char *)((uintptr_t)warp->local + stride * (uint64_t)i + ea[i]);
     return true;
@@ -122,16 +124,17 @@ static inline bool reach_local(sg_warp *warp, const sg_insn *insn, unsigned size
 
 /* ---- global memory ---- */
 
-static inline bool committed(sg_warp *warp, const sg_insn *insn, sg_cached_range *range, uint64_t address, bool store) {
-    return !store || range->chunk == address >> CHUNK_SHIFT || sg_commit_chunk(warp, insn, range, address);
+static inline bool committed(sg_warp *warp, const sg_insn *insn, int lane, sg_cached_range *range, uint64_t address) {
+    return range->chunk == address >> CHUNK_SHIFT || sg_commit_chunk(warp, insn, (unsigned)lane, range, address);
 }
 
 static inline bool run_committed(sg_warp *warp, const sg_insn *insn, sg_cached_range *range, const run *r, bool store) {
     uint64_t length = r->step * (HALF - 1);
-    return !store || (committed(warp, insn, range, r->first[0], true) &&
-                      committed(warp, insn, range, r->first[0] + length, true) &&
-                      committed(warp, insn, range, r->first[1], true) &&
-                      committed(warp, insn, range, r->first[1] + length, true));
+    int first = first_lane(warp->mask); /* alone, or the whole warp runs */
+    return !store || (committed(warp, insn, first, range, r->first[0]) &&
+                      committed(warp, insn, first + (r->step ? HALF - 1 : 0), range, r->first[0] + length) &&
+                      committed(warp, insn, first % HALF + HALF, range, r->first[1]) &&
+                      committed(warp, insn, LANES - 1, range, r->first[1] + length));
 }
 
 /* One by one: windows, several allocations, faults. */
@@ -187,16 +190,16 @@ static inline bool reach(sg_warp *warp, const sg_insn *insn, unsigned size, bool
     const sg_grid *grid = warp->block->grid;
     switch (insn->space) {
     case SPACE_SHARED:
-        return reach_buffer(warp, insn, size, warp->block->shared, grid->shared_bytes, found);
+        return reach_buffer(warp, insn, size, store, warp->block->shared, grid->shared_bytes, found);
     case SPACE_LOCAL:
-        return reach_local(warp, insn, size, found);
+        return reach_local(warp, insn, size, store, found);
     case SPACE_PARAM:
         if (store) {
             sg_fault_at(warp, insn, SG_ILLEGAL_ADDRESS, 0, "a kernel's parameters are read-only");
             return false;
         }
-        return reach_buffer(warp, insn, size, (unsigned char *)grid->launch->parameters, grid->kernel->parameter_bytes,
-                            found);
+        return reach_buffer(warp, insn, size, store, (unsigned char *)grid->launch->parameters,
+                            grid->kernel->parameter_bytes, found);
     default:
         if (!reach_global(warp, insn, size, store, found))
             return false;

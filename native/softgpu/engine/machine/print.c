@@ -162,8 +162,8 @@ int sg_print(sg_warp *warp, const sg_insn *insn, unsigned lane, uint64_t format_
     size_t available = 0;
     const char *format = sg_reach_text(warp, lane, format_address, &available);
     if (!format) {
-        sg_fault_at(warp, insn, SG_ILLEGAL_ADDRESS, format_address, "vprintf: no format at 0x%llx",
-                    (unsigned long long)format_address);
+        sg_fault_lane(warp, insn, lane, SG_ILLEGAL_ADDRESS, format_address, "vprintf: no format at 0x%llx",
+                      (unsigned long long)format_address);
         return -1;
     }
     size_t length = strnlen(format, available);

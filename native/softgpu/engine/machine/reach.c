@@ -13,14 +13,14 @@ sg_cached_range *sg_find_range(sg_warp *warp, const sg_insn *insn, uint64_t addr
     return cached;
 }
 
-bool sg_commit_chunk(sg_warp *warp, const sg_insn *insn, sg_cached_range *range, uint64_t address) {
+bool sg_commit_chunk(sg_warp *warp, const sg_insn *insn, unsigned lane, sg_cached_range *range, uint64_t address) {
     const sg_memory *memory = warp->block->grid->launch->memory;
     uint64_t chunk = address >> CHUNK_SHIFT;
     uint64_t *known = &warp->worker->chunks[chunk % CHUNKS_KNOWN];
     sg_status status = *known != chunk && memory->commit ? memory->commit(memory->context, address) : SG_OK;
     if (status != SG_OK) {
-        sg_fault_at(warp, insn, status, address, "the device memory at 0x%llx %s", (unsigned long long)address,
-                    status == SG_NO_MEMORY ? "could not be backed" : "may not be written to");
+        sg_fault_access(warp, insn, lane, status, address, 1, true, true, "%s",
+                        status == SG_NO_MEMORY ? "could not be backed" : "is to memory that may not be written to");
         return false;
     }
     *known = chunk;
@@ -60,38 +60,65 @@ static bool find_window(const sg_warp *warp, unsigned lane, unsigned space, uint
     return true;
 }
 
-static unsigned char *outside(sg_warp *warp, const sg_insn *insn, uint64_t address, unsigned size, const char *space) {
-    sg_fault_at(warp, insn, SG_ILLEGAL_ADDRESS, address, "%u bytes at 0x%llx are not %s memory of this context", size,
-                (unsigned long long)address, space);
+#define COLD __attribute__((cold, noinline))
+
+/* A lane's access of `size` bytes. */
+typedef struct {
+    sg_warp *warp;
+    const sg_insn *insn;
+    unsigned lane;
+    uint64_t address;
+    unsigned size;
+    bool store;
+} lane_access;
+
+COLD static unsigned char *outside_window(const lane_access *a, const window *in) {
+    const char *wrong = a->store && !in->writable ? "is to the parameters of a kernel, which are read-only" : NULL;
+    if (wrong)
+        sg_fault_access(a->warp, a->insn, a->lane, SG_ILLEGAL_ADDRESS, a->address, a->size, a->store, false, "%s", wrong);
+    else
+        sg_fault_access(a->warp, a->insn, a->lane, SG_ILLEGAL_ADDRESS, a->address, a->size, a->store, false,
+                        "is outside the %llu bytes of .%s memory", (unsigned long long)in->size, in->name);
     return NULL;
 }
 
-static bool span_committed(sg_warp *warp, const sg_insn *insn, sg_cached_range *range, uint64_t address, unsigned size) {
-    uint64_t last = address + size - 1;
-    return (range->chunk == address >> CHUNK_SHIFT || sg_commit_chunk(warp, insn, range, address)) &&
-           (range->chunk == last >> CHUNK_SHIFT || sg_commit_chunk(warp, insn, range, last));
+COLD static unsigned char *outside(const lane_access *a) {
+    sg_fault_access(a->warp, a->insn, a->lane, SG_ILLEGAL_ADDRESS, a->address, a->size, a->store, true,
+                    "is outside all memory that this context may reach");
+    return NULL;
+}
+
+COLD static unsigned char *misaligned(const lane_access *a, unsigned alignment, bool global) {
+    sg_fault_access(a->warp, a->insn, a->lane, SG_MISALIGNED, a->address, a->size, a->store, global,
+                    "is not aligned: it has to be at a multiple of %u", alignment);
+    return NULL;
+}
+
+static bool span_committed(const lane_access *a, sg_cached_range *range) {
+    uint64_t last = a->address + a->size - 1;
+    return (range->chunk == a->address >> CHUNK_SHIFT || sg_commit_chunk(a->warp, a->insn, a->lane, range, a->address)) &&
+           (range->chunk == last >> CHUNK_SHIFT || sg_commit_chunk(a->warp, a->insn, a->lane, range, last));
 }
 
 unsigned char *sg_reach_span(sg_warp *warp, const sg_insn *insn, unsigned lane, unsigned space, uint64_t address,
                              unsigned size, unsigned alignment, bool store) {
-    if (address & (alignment - 1)) {
-        sg_fault_at(warp, insn, SG_MISALIGNED, address, "%u bytes at 0x%llx are not aligned", size,
-                    (unsigned long long)address);
-        return NULL;
-    }
+    const lane_access a = {warp, insn, lane, address, size, store};
     window in;
-    if (find_window(warp, lane, space, address, &in)) {
+    bool windowed = find_window(warp, lane, space, address, &in);
+    if (address & (alignment - 1))
+        return misaligned(&a, alignment, !windowed);
+    if (windowed) {
         uint64_t offset = address - in.first;
         if (offset > in.size || in.size - offset < size || (store && !in.writable))
-            return outside(warp, insn, address, size, in.name);
+            return outside_window(&a, &in);
         return in.bytes + offset;
     }
     sg_cached_range *cached = &warp->worker->ranges[(size_t)((uintptr_t)insn / sizeof *insn) % RANGES];
     if (address < cached->range.first || address >= cached->range.last)
         cached = sg_find_range(warp, insn, address);
     if (!cached || cached->range.last - address < size)
-        return outside(warp, insn, address, size, "global");
-    if (store && !span_committed(warp, insn, cached, address, size))
+        return outside(&a);
+    if (store && !span_committed(&a, cached))
         return NULL;
     return cached->range.host + (address - cached->range.first);
 }

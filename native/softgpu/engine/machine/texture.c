@@ -45,15 +45,15 @@ static const sg_texture *find_texture(sg_warp *warp, const sg_insn *insn, unsign
         last->known = memory->texture && memory->texture(memory->context, handle, surface, &last->texture);
     }
     if (!last->known) {
-        sg_fault_at(warp, insn, SG_ILLEGAL_ADDRESS, handle, "0x%llx is no %s object of this context",
+        sg_fault_lane(warp, insn, lane, SG_ILLEGAL_ADDRESS, handle, "0x%llx is no %s object of this context",
                     (unsigned long long)handle, surface ? "surface" : "texture");
         return NULL;
     }
     unsigned has = shape_of(&last->texture);
     if (shape && has != shape) {
-        sg_fault_at(warp, insn, SG_ILLEGAL_ADDRESS, handle, "an access in %u dimensions%s to what has %u%s",
-                    shape & DIMENSIONS, shape & LAYERED ? " and a layer" : "", has & DIMENSIONS,
-                    has & LAYERED ? " and layers" : "");
+        sg_fault_lane(warp, insn, lane, SG_ILLEGAL_ADDRESS, handle, "an access in %u dimensions%s to what has %u%s",
+                      shape & DIMENSIONS, shape & LAYERED ? " and a layer" : "", has & DIMENSIONS,
+                      has & LAYERED ? " and layers" : "");
         return NULL;
     }
     return &last->texture;
@@ -261,12 +261,12 @@ static unsigned char *surface_place(sg_warp *warp, const sg_insn *insn, const sg
     }
     *fault = true;
     if (at[0] % (int64_t)size != 0) {
-        sg_fault_at(warp, insn, SG_MISALIGNED, (uint64_t)at[0], "%u bytes of a surface at byte %lld of a row", size,
+        sg_fault_lane(warp, insn, lane, SG_MISALIGNED, (uint64_t)at[0], "%u bytes of a surface at byte %lld of a row", size,
                     (long long)at[0]);
         return NULL;
     }
     if ((outside && insn->variant == OUTSIDE_TRAP) || row < (int64_t)size) {
-        sg_fault_at(warp, insn, SG_ILLEGAL_ADDRESS, (uint64_t)at[0], "byte %lld, row %lld is outside the surface",
+        sg_fault_lane(warp, insn, lane, SG_ILLEGAL_ADDRESS, (uint64_t)at[0], "byte %lld, row %lld is outside the surface",
                     (long long)at[0], (long long)at[1]);
         return NULL;
     }

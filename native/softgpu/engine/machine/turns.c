@@ -237,8 +237,7 @@ static bool look(sg_warp *warp, const sg_insn *insn) {
         return true;
     }
     if (grid->deadline_ns && sg_now_ns() > grid->deadline_ns) {
-        sg_fault_at(warp, insn, SG_TIMEOUT, 0, "the kernel ran longer than %llu ms",
-                    (unsigned long long)(grid->launch->timeout_ns / 1000000));
+        sg_fault_timeout(warp, insn);
         return true;
     }
     return false;

@@ -104,13 +104,20 @@ void sg_close_worker(sg_worker *worker) {
     give_memory(worker->arena);
 }
 
+/* The first warp that has something left to do; where none has, any. */
+static sg_warp *unfinished(sg_worker *worker) {
+    for (size_t b = 0; b < worker->block_count; b++)
+        for (uint32_t w = 0; w < worker->blocks[b].warp_count; w++)
+            if (!worker->blocks[b].finished && !worker->blocks[b].warps[w].finished)
+                return &worker->blocks[b].warps[w];
+    return &worker->blocks[0].warps[0];
+}
+
 static bool out_of_time(sg_worker *worker) {
     sg_grid *grid = worker->grid;
     if (!grid->deadline_ns || sg_now_ns() <= grid->deadline_ns)
         return false;
-    sg_warp *warp = &worker->blocks[0].warps[0];
-    sg_fault_at(warp, NULL, SG_TIMEOUT, 0, "the kernel ran longer than %llu ms",
-                (unsigned long long)(grid->launch->timeout_ns / 1000000));
+    sg_fault_timeout(unfinished(worker), NULL);
     return true;
 }
 
