@@ -11,7 +11,10 @@
 
 #include "refusal.h"
 
-#define CONTAINER_FOLDER "/run/aliquot/share"
+#define FIXED_FOLDER "/run/aliquot/share"
+/* Of a process whose user could not make the one above. His own folder, or it is not believed: /tmp is
+ * everybody's. */
+#define USERS_FOLDER "/tmp/aliquot-"
 #define NEXT_STEP ", so this program has no share of a GPU; start it again with `aliquot run`, or see `aliquot doctor`"
 
 struct share share;
@@ -59,11 +62,37 @@ static bool own_path(char *out, size_t size)
     return share_join(out, size, here, info.dli_fname);
 }
 
+/* "/tmp/aliquot-UID/share" into `out`, where that is the user's own and has limits. */
+static bool users_folder(char out[64])
+{
+    struct stat status;
+    char limits_path[80], digits[12];
+    unsigned at = sizeof digits, uid = (unsigned)getuid();
+    digits[--at] = '\0';
+    do
+        digits[--at] = (char)('0' + uid % 10);
+    while ((uid /= 10) != 0);
+    strcpy(out, USERS_FOLDER);
+    strcat(out, &digits[at]);
+    if (lstat(out, &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != getuid() ||
+        (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+        return false;
+    strcat(out, "/share");
+    strcpy(limits_path, out);
+    strcat(limits_path, "/limits");
+    return stat(limits_path, &status) == 0;
+}
+
 bool share_find_folder(void)
 {
     struct stat status;
-    if (stat(CONTAINER_FOLDER "/limits", &status) == 0) {
-        strcpy(share.folder, CONTAINER_FOLDER);
+    if (stat(FIXED_FOLDER "/limits", &status) == 0) {
+        strcpy(share.folder, FIXED_FOLDER);
+        return true;
+    }
+    char users[64];
+    if (users_folder(users)) {
+        strcpy(share.folder, users);
         return true;
     }
     if (!own_path(share.folder, sizeof share.folder))

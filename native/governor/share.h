@@ -1,7 +1,7 @@
 /* The share's folder: what the tenant may have (limits), what it has (ledger), whose driver.
  *
- * Nothing here comes from the environment: the folder is /run/aliquot/share, or the parent of the
- * folder that this library was loaded from.
+ * Nothing here comes from the environment: the folder is /run/aliquot/share, or /tmp/aliquot-UID/share
+ * where that is the user's own, or the parent of the folder that this library was loaded from.
  */
 #ifndef GOVERNOR_SHARE_H
 #define GOVERNOR_SHARE_H

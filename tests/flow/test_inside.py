@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from tests.flow.box import TENANT, Box
 
+from aliquot.node.private_mounts import why_not
+
 NO_DEVICE = 100
 
 
@@ -115,12 +117,15 @@ def open_box() -> Iterator[Box]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving up root needs root")
-def test_a_tenant_that_gives_up_root_fails_closed(open_box: Box) -> None:
-    """It finds the governor, which finds no ledger it may write: never the card without a limit."""
+def test_a_tenant_that_gives_up_root_is_held_or_fails_closed(open_box: Box) -> None:
+    """Without mounts it finds the governor, which finds no ledger it may write: never the bare card."""
     assert open_box.aliquot("softgpu", "create", "T4").returncode == 0
     program = Path(shutil.copy(TENANT, open_box.state.parent))
     program.chmod(0o755)
     see = f"echo see | setpriv --reuid 65534 --clear-groups /usr/bin/python3 {program}"
-    done = inside(open_box, see)
+    words = ["run", "-q", "--gpu", "1GiB", "--", "sh", "-c", see]
+    if why_not() is None:
+        assert devices(open_box.aliquot(*words)) == f"1 {1 << 30}"
+    done = open_box.aliquot(*words[:2], "--inject", "path", *words[2:])
     assert '"error": 802' in done.stdout, done.stderr
     assert "ledger" in done.stdout

@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from aliquot.injection.engine_flags import LABEL, cdi_flags, flags
     from aliquot.injection.environment import child_environment
     from aliquot.injection.for_containers import container_edits
-    from aliquot.injection.for_processes import process_edits
+    from aliquot.injection.for_processes import private_edits, process_edits
     from aliquot.injection.insertion import takes_cdi
     from aliquot.injection.inside import copy_into, execute_inside
     from aliquot.injection.probing import probe
     from aliquot.injection.recognise import container_command
     from aliquot.injection.rewriting import Rewritten, image_of, rewrite
     from aliquot.injection.share_folder import TENANT_SHARE, ShareFolder
+    from aliquot.injection.share_mounts import GOVERNED, PAST_THE_GOVERNOR
     from aliquot.injection.text_forms import Forms, forms
 
 # No module here is called like a name that is exported: importing it would replace the name.
@@ -51,13 +52,14 @@ _HOMES = {
     "engine_flags": "LABEL cdi_flags flags",
     "environment": "child_environment",
     "for_containers": "container_edits",
-    "for_processes": "process_edits",
+    "for_processes": "private_edits process_edits",
     "insertion": "takes_cdi",
     "inside": "copy_into execute_inside",
     "probing": "probe",
     "recognise": "container_command",
     "rewriting": "Rewritten image_of rewrite",
     "share_folder": "TENANT_SHARE ShareFolder",
+    "share_mounts": "GOVERNED PAST_THE_GOVERNOR",
     "text_forms": "Forms forms",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -72,7 +74,9 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
+    "GOVERNED",
     "LABEL",
+    "PAST_THE_GOVERNOR",
     "TENANT_SHARE",
     "Client",
     "ContainerCommand",
@@ -96,6 +100,7 @@ __all__ = [
     "image_environment",
     "image_of",
     "listed_cdi_specs",
+    "private_edits",
     "probe",
     "process_edits",
     "remove_cdi_spec",

@@ -5,16 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from aliquot.injection.for_processes import DEVICE_ORDER, LEASE_VARIABLE, RUNTIME_DEVICES
 from aliquot.injection.share_folder import TENANT_SHARE, ShareFolder
+from aliquot.injection.share_mounts import GOVERNED, PAST_THE_GOVERNOR, share_mounts, software_gpus
 from aliquot.model import AliquotError, DeviceNode, DriverFiles, Edits, Gpu, Lease, Mount, Reason, Vendor
-
-GOVERNED = ("libcuda.so.1", "libnvidia-ml.so.1")
-"""The libraries that the governor stands in front of."""
-
-PAST_THE_GOVERNOR = ("libnvidia-opencl.so.1",)
-"""A driver's libraries that compute without its libcuda: a share that is held does not bring them."""
-
-SOFTWARE_GPU_WRITABLE = ("arena", "state", "log")
-"""Files of a software GPU that its users write; the rest of its folder they only read."""
 
 
 def usual_folders(machine: str) -> tuple[str, ...]:
@@ -53,31 +45,24 @@ def container_edits(
         )
         if driver.vendor is Vendor.SOFTWARE:
             homes = [f"{TENANT_SHARE}/driver"] if lease.governed else folders
-            mounts = [*mounts, *_software_gpus(driver, leased, homes)]
+            mounts = [*mounts, *software_gpus(driver, leased, homes)]
     return Edits(env=env, device_nodes=tuple(_device_nodes(driver, leased)), mounts=tuple(mounts))
 
 
 def _governed(
     folder: ShareFolder, driver: DriverFiles, folders: Sequence[str], devices: int
 ) -> Iterator[Mount]:
-    yield Mount(folder.limits, f"{TENANT_SHARE}/limits")
-    yield Mount(folder.ledger, f"{TENANT_SHARE}/ledger", read_only=False)
-    for device in range(devices):
-        yield Mount(folder.turns(device), f"{TENANT_SHARE}/turns/{device}", read_only=False)
-    libraries = [(soname, path) for soname, path in driver.libraries if soname not in PAST_THE_GOVERNOR]
-    for soname, path in libraries:
-        yield Mount(path, f"{TENANT_SHARE}/driver/{soname}")
+    yield from share_mounts(folder, driver, TENANT_SHARE, devices=devices)
     for soname in GOVERNED:
         governor = f"{folder.lib}/{soname}"
-        yield Mount(governor, f"{TENANT_SHARE}/lib/{soname}")
         for place in folders:
             for name in _names(soname, driver.library(soname)):
                 yield Mount(governor, f"{place}/{name}")
     if driver.vendor is Vendor.NVIDIA:
         # The driver itself loads these by soname (its PTX compiler, its NVVM), from the usual
         # folders alone.
-        for soname, path in libraries:
-            if soname not in GOVERNED:
+        for soname, path in driver.libraries:
+            if soname not in (*GOVERNED, *PAST_THE_GOVERNOR):
                 for place in folders:
                     yield Mount(path, f"{place}/{soname}")
 
@@ -98,22 +83,6 @@ def _names(soname: str, path: str | None) -> Iterator[str]:
     full = (path or "").rpartition("/")[2]
     if full.startswith(f"{stem}.") and full != soname:
         yield full
-
-
-def _software_gpus(driver: DriverFiles, gpus: Sequence[Gpu], homes: Sequence[str]) -> Iterator[Mount]:
-    """The device folders beside each place where the driver's library is loaded from.
-
-    The folder itself is read-only: with it writable, root in one container could rewrite the
-    card's profile or remove the memory of all who share it.
-    """
-    if driver.folder is None:
-        raise ValueError("a software driver has a folder")
-    for gpu in gpus:
-        for home in homes:
-            source, target = f"{driver.folder}/{gpu.uuid}", f"{home}/softgpu/{gpu.uuid}"
-            yield Mount(source, target)
-            for name in SOFTWARE_GPU_WRITABLE:
-                yield Mount(f"{source}/{name}", f"{target}/{name}", read_only=False)
 
 
 def _device_nodes(driver: DriverFiles | None, gpus: Sequence[Gpu]) -> Iterator[DeviceNode]:

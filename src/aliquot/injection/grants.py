@@ -10,9 +10,9 @@ from pathlib import PurePosixPath
 
 from aliquot.injection.command_line import Option
 from aliquot.injection.engine import Engine
-from aliquot.injection.for_containers import GOVERNED
 from aliquot.injection.for_processes import RUNTIME_DEVICES
 from aliquot.injection.share_folder import TENANT_SHARE
+from aliquot.injection.share_mounts import GOVERNED
 from aliquot.injection.user_mounts import clean, source_and_target
 from aliquot.model import Notice, Severity
 

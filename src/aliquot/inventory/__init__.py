@@ -9,5 +9,6 @@ with its fix, what is unknown is None.
 
 from aliquot.inventory.driver_files import driver_files
 from aliquot.inventory.look import look
+from aliquot.inventory.shared_libraries import every_library
 
-__all__ = ["driver_files", "look"]
+__all__ = ["driver_files", "every_library", "look"]

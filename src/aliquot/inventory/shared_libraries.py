@@ -9,6 +9,8 @@ import os
 import struct
 from pathlib import Path
 
+from aliquot.inventory.reading import is_present, real
+
 _CACHE = "etc/ld.so.cache"
 _MAGIC = b"glibc-ld.so.cache1.1"
 _HEADER = struct.Struct("20sII20x")  # magic, number of entries, length of the strings
@@ -27,6 +29,8 @@ USUAL_FOLDERS = (
     "run/nvidia/driver/usr/lib/x86_64-linux-gnu",  # NVIDIA's GPU operator
 )
 
+_OTHER_FOLDERS = ("usr/lib/i386-linux-gnu", "usr/lib32")
+
 _MACHINES = {"x86_64": 62, "aarch64": 183, "ppc64le": 21}  # e_machine of <elf.h>
 
 
@@ -39,6 +43,16 @@ def find_library(soname: str, root: Path = Path("/")) -> Path | None:
     candidates = [root / path.lstrip("/") for path in _cached(root, soname)]
     candidates += [root / folder / soname for folder in USUAL_FOLDERS]
     return next((path for path in candidates if _loadable(path)), None)
+
+
+def every_library(soname: str, root: Path = Path("/")) -> tuple[Path, ...]:
+    """Every file that a program here may get for ``soname``, with links followed, each once.
+
+    Also those of other machine types, such as 32-bit ones.
+    """
+    candidates = [root / path.lstrip("/") for path in _cached(root, soname)]
+    candidates += [root / folder / soname for folder in (*USUAL_FOLDERS, *_OTHER_FOLDERS)]
+    return tuple(dict.fromkeys(real(path) for path in candidates if is_present(path)))
 
 
 def cut_short(path: Path) -> bool:

@@ -10,7 +10,16 @@ name who holds a lock); nothing here has a clock, times come in.
 
 from aliquot.lease.book import Book, StaleDecisionError
 from aliquot.lease.drafts import LeaseDraft, LeaseEvent
-from aliquot.lease.lifecycle import Command, IllegalStepError, describe_holder, step
+from aliquot.lease.lifecycle import (
+    Command,
+    Event,
+    IllegalStepError,
+    Paused,
+    Resized,
+    Resumed,
+    describe_holder,
+    step,
+)
 from aliquot.lease.liveness import describe, is_alive, processes_carrying
 from aliquot.lease.opening import open_book
 from aliquot.lease.upkeep import Action, ContainerState, Due, Evidence, due, judge
@@ -21,10 +30,14 @@ __all__ = [
     "Command",
     "ContainerState",
     "Due",
+    "Event",
     "Evidence",
     "IllegalStepError",
     "LeaseDraft",
     "LeaseEvent",
+    "Paused",
+    "Resized",
+    "Resumed",
     "StaleDecisionError",
     "describe",
     "describe_holder",

@@ -63,6 +63,7 @@ from aliquot.model import (
     ProcessHolder,
     Reason,
     Refused,
+    Stretch,
     Usage,
 )
 
@@ -154,10 +155,12 @@ class Book:
         *,
         at: int,
         holder: Holder | None = None,
+        isolation_why: str | None = None,
         why: str | None = None,
         seen: Lease | None = None,
     ) -> Lease:
-        """To HELD (perhaps with its true ``holder``) or to RELEASING (perhaps with ``why``).
+        """To HELD (perhaps with its true ``holder``, and why its isolation is what it is) or to
+        RELEASING (perhaps with ``why``).
 
         ``seen``: the lease that the decision rests on; StaleDecisionError is raised where the book
         has another by now. RELEASING may be entered again: the caller takes the release over.
@@ -165,7 +168,7 @@ class Book:
         """
         if to is LeaseState.HELD:
             own = isinstance(holder, ProcessHolder)
-            return self._apply(lease, _always(Held(at, holder)), on_disk=not own, seen=seen)
+            return self._apply(lease, _always(Held(at, holder, isolation_why)), on_disk=not own, seen=seen)
         if to is LeaseState.RELEASING:
             event = ReleaseBegun(at, self._worker(), why)
             return self._apply(lease, _always(event), on_disk=False, seen=seen)
@@ -187,6 +190,43 @@ class Book:
             return (ReleaseBegun(at, self._worker(), why), ended) if open_ else (ended,)
 
         return self._apply(lease, events, on_disk=True, seen=seen, usages=usages)
+
+    def change(
+        self,
+        lease: LeaseId,
+        decide: Callable[[Lease, tuple[Lease, ...]], Event | Refused],
+        *,
+        then: Callable[[Lease], None],
+    ) -> Lease | Refused:
+        """Read ``lease`` and all other live ones, decide, write, do ``then``: one transaction.
+
+        Both run while nobody else can write. ``then`` makes the files of the changed lease agree
+        and is the last step before the commit; killed in between, the book is the one that is
+        right (``agree``). A refusal changes nothing. On disk on return.
+        Raises AliquotError as ``advance`` does; FAILED where the change would book a card twice.
+        """
+        with self._file.transaction(on_disk=True) as db:
+            live = tuple(leases_of(db.execute(_LIVE)))
+            stored = looking_up.stored(self._file, lease)
+            others = tuple(other for other in live if other.id != lease)
+            event = decide(stored.lease, others)
+            if isinstance(event, Refused):
+                return event
+            after, _ = self._decide(stored, _always(event), None)
+            capacities = cards.capacities(db, [share.gpu for share in after.shares])
+            refuse_double_booking(others, after.shares, capacities)
+            newest = write(db, change_of(stored, after, (event,), ()))
+            then(after)
+        if newest is not None:
+            self._newest = StoredLease(stored.seq, newest, after)
+        return after
+
+    def agree(self, lease: LeaseId, do: Callable[[Lease], None]) -> None:
+        """``do`` with the lease as it is, while nobody can change it. Does nothing once it has ended."""
+        with self._file.transaction(on_disk=False):
+            now = looking_up.stored(self._file, lease).lease
+            if now.state.live:
+                do(now)
 
     def set_holder(self, lease: LeaseId, holder: Holder, *, at: int, seen: Lease | None = None) -> Lease:
         """Of a lease in PREPARING or HELD. Raises as ``advance``."""
@@ -224,6 +264,10 @@ class Book:
     def usages(self, *, lease: LeaseId | None = None, since: int | None = None) -> tuple[Usage, ...]:
         """Of ended leases, in the order of leases and shares; ``since`` as in ``leases``."""
         return looking_up.usages(self._file, lease=lease, since=since)
+
+    def stretches(self, lease: LeaseId | None = None) -> dict[LeaseId, tuple[Stretch, ...]]:
+        """What leases that were resized had before; a lease that never was is missing."""
+        return looking_up.stretches(self._file, lease)
 
     def events(self, lease: LeaseId | None = None, *, after: int = 0) -> tuple[LeaseEvent, ...]:
         """The story of one lease, or of all; ``after``: only events with a larger ``seq``."""
@@ -323,6 +367,7 @@ def _drafted(id_: LeaseId, draft: LeaseDraft, placed: Placed, worker: ProcessHol
         shares=placed.shares,
         policy=draft.policy,
         isolation=draft.isolation,
+        isolation_why=draft.isolation_why,
         holder=draft.holder,
         user=draft.user,
         command=draft.command,

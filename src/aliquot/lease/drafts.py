@@ -22,6 +22,7 @@ class LeaseDraft:
     name: str | None = None
     expires_at: int | None = None
     boot_id: str | None = None
+    isolation_why: str | None = None
     worker: ProcessHolder | None = None
     """Who prepares it; ``None`` is the calling process."""
 
@@ -35,5 +36,5 @@ class LeaseEvent:
     at: int
     lease: LeaseId
     what: str
-    """A state's value, or ``holder``, ``expiry``, ``boot``."""
+    """A state's value, or ``holder``, ``expiry``, ``boot``, ``resized``, ``paused``, ``resumed``."""
     detail: str | None

@@ -3,10 +3,10 @@
     PREPARING ──Held──▶ HELD ──ReleaseBegun──▶ RELEASING ──Ended──▶ ENDED
         └────────────────ReleaseBegun──────────────▲  ╰─ReleaseBegun (another takes over)
 
-Nothing else. A lease whose preparation failed is released like any other, because its files
-may be half made. Taking over is legal because a releaser may be killed: each step of a release
-can be done twice. The book commits what ``step`` gives; ``node`` performs the commands, after
-the commit.
+Nothing else; while HELD it may be resized, paused and resumed. A lease whose preparation failed
+is released like any other, because its files may be half made. Taking over is legal because a
+releaser may be killed: each step of a release can be done twice. The book commits what ``step``
+gives; ``node`` performs the commands, after the commit.
 """
 
 import time
@@ -19,8 +19,10 @@ from aliquot.model import (
     Holder,
     Lease,
     LeaseState,
+    Policy,
     ProcessHolder,
     Reason,
+    Share,
 )
 
 
@@ -32,6 +34,8 @@ class Command(Enum):
     SETTLE = "settle"
     """Read the ledger into usage, then end."""
     REMOVE_FILES = "remove-files"
+    CHANGE_LIMITS = "change-limits"
+    """Within the transaction of the step, before its commit: see ``Book.change``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,8 @@ class Held:
     at: int
     holder: Holder | None = None
     """Who holds it, where that is only known now."""
+    isolation_why: str | None = None
+    """Likewise; None leaves what is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,26 @@ class Flagged:
     detail: str
 
 
-Event = Held | ReleaseBegun | Ended | HolderSet | ExpirySet | BootSet | Flagged
+@dataclass(frozen=True, slots=True)
+class Resized:
+    at: int
+    ask: str
+    shares: tuple[Share, ...]
+    """Of the same GPUs in the same order."""
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    at: int
+
+
+Event = Held | ReleaseBegun | Ended | HolderSet | ExpirySet | BootSet | Flagged | Resized | Paused | Resumed
 
 
 class IllegalStepError(AliquotError):
@@ -111,6 +136,9 @@ _FORBIDDEN: dict[type, str] = {
     ExpirySet: "its time limit can no longer change",
     BootSet: "its files are not made again",
     Flagged: "nothing more is said of it",
+    Resized: "its size can no longer change",
+    Paused: "it cannot be paused",
+    Resumed: "it is not paused",
 }
 
 _OPEN = (LeaseState.PREPARING, LeaseState.HELD)
@@ -119,9 +147,14 @@ _OPEN = (LeaseState.PREPARING, LeaseState.HELD)
 def step(lease: Lease, event: Event) -> tuple[Lease, tuple[Command, ...]]:
     """The lease after ``event`` and what is then to be done. Raises IllegalStepError."""
     match event:
-        case Held(at, holder) if lease.state is LeaseState.PREPARING:
+        case Held(at, holder, why) if lease.state is LeaseState.PREPARING:
             held = replace(
-                lease, state=LeaseState.HELD, held_at=at, holder=holder or lease.holder, worker=None
+                lease,
+                state=LeaseState.HELD,
+                held_at=at,
+                holder=holder or lease.holder,
+                isolation_why=why or lease.isolation_why,
+                worker=None,
             )
             return held, (Command.START_HOLDER,)
         case ReleaseBegun(_, worker, why) if lease.state.live:
@@ -140,14 +173,27 @@ def step(lease: Lease, event: Event) -> tuple[Lease, tuple[Command, ...]]:
             return replace(lease, boot_id=boot_id), ()
         case Flagged() if lease.state.live:
             return lease, ()
+        case Resized(_, ask, shares, policy) if lease.state is LeaseState.HELD and _same_gpus(lease, shares):
+            return replace(lease, ask=ask, shares=shares, policy=policy), (Command.CHANGE_LIMITS,)
+        case Paused(at) if lease.state is LeaseState.HELD and lease.paused_at is None:
+            return replace(lease, paused_at=at), (Command.CHANGE_LIMITS,)
+        case Resumed() if lease.state is LeaseState.HELD and lease.paused_at is not None:
+            return replace(lease, paused_at=None), (Command.CHANGE_LIMITS,)
         case _:
             raise IllegalStepError(lease, event)
+
+
+def _same_gpus(lease: Lease, shares: tuple[Share, ...]) -> bool:
+    """Its tenant has seen its devices, and they stay; nor does a governor come or go."""
+    return [(share.gpu, share.whole) for share in shares] == [
+        (share.gpu, share.whole) for share in lease.shares
+    ]
 
 
 def line_of(event: Event) -> tuple[str, str | None]:
     """(what, detail) of the event in a lease's story."""
     match event:
-        case Held(_, holder):
+        case Held(_, holder, _):
             return "held", None if holder is None else f"by {describe_holder(holder)}"
         case ReleaseBegun(_, worker, why):
             return "releasing", why or f"by process {worker.pid}"
@@ -161,6 +207,12 @@ def line_of(event: Event) -> tuple[str, str | None]:
             return "boot", boot_id
         case Flagged(_, what, detail):
             return what, detail
+        case Resized(_, ask, _, policy):
+            return "resized", f"to {ask}, {policy.value}"
+        case Paused():
+            return "paused", None
+        case Resumed():
+            return "resumed", None
 
 
 def describe_holder(holder: Holder) -> str:

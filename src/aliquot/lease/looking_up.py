@@ -1,12 +1,13 @@
 """Questions to the book that change nothing."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from aliquot.lease.drafts import LeaseEvent
 from aliquot.lease.failures import CorruptRowError, explain
-from aliquot.lease.rows import IN_ORDER, SELECT_LEASES, StoredLease, leases_of, stored_of
+from aliquot.lease.rows import IN_ORDER, SELECT_LEASES, StoredLease, leases_of, share_of, stored_of
 from aliquot.lease.storage import BookFile, Row
-from aliquot.model import AliquotError, Bytes, GpuUuid, Lease, LeaseId, Reason, Usage
+from aliquot.model import AliquotError, Bytes, GpuUuid, Lease, LeaseId, Reason, Stretch, Usage, spans_before
 
 _CANDIDATES_SHOWN = 8
 
@@ -65,13 +66,35 @@ def stored(file: BookFile, lease: LeaseId) -> StoredLease:
 
 def usages(file: BookFile, *, lease: LeaseId | None, since: int | None) -> tuple[Usage, ...]:
     rows = file.rows(
-        "SELECT lease.id, usage.gpu, wall_ns, leased_bytes, leased_compute, peak_bytes, mean_bytes, denied "
+        "SELECT lease.id, usage.position, usage.gpu, wall_ns, leased_bytes, leased_compute, "
+        "peak_bytes, mean_bytes, denied "
         "FROM usage JOIN lease ON lease.seq = usage.lease "
         "WHERE (?1 IS NULL OR lease.id = ?1) AND (?2 IS NULL OR lease.ended_at >= ?2) "
         "ORDER BY usage.lease, usage.position",
         (lease, since),
     )
-    return tuple(_usage(row) for row in rows)
+    past = stretches(file, lease) if rows else {}
+    return tuple(_usage(row, past.get(LeaseId(row[0]), ())) for row in rows)
+
+
+def stretches(file: BookFile, lease: LeaseId | None) -> dict[LeaseId, tuple[Stretch, ...]]:
+    """Those that are over, of leases that were resized. Times never run backwards, whatever the clock did."""
+    rows = file.rows(
+        "SELECT lease.id, lease.held_at, past_share.stretch, until, share.gpu, past_share.memory, "
+        "past_share.compute, share.whole "
+        "FROM past_share JOIN lease ON lease.seq = past_share.lease "
+        "JOIN share ON share.lease = past_share.lease AND share.position = past_share.position "
+        "WHERE ?1 IS NULL OR lease.id = ?1 "
+        "ORDER BY past_share.lease, past_share.stretch, past_share.position",
+        (lease,),
+    )
+    found: dict[LeaseId, tuple[Stretch, ...]] = {}
+    for (id_, held, _, until), parts in groupby(rows, key=lambda row: row[:4]):
+        before = found.get(LeaseId(id_), ())
+        begin = before[-1].end if before else held
+        shares = tuple(share_of(part) for part in parts)
+        found[LeaseId(id_)] = (*before, Stretch(begin, max(begin, until), shares))
+    return found
 
 
 def events(file: BookFile, lease: LeaseId | None, *, after: int) -> tuple[LeaseEvent, ...]:
@@ -114,8 +137,8 @@ def _select(file: BookFile, condition: str, *parameters: object) -> tuple[Lease,
         raise explain(error, file.path) from error
 
 
-def _usage(row: Row) -> Usage:
-    id_, gpu, wall, leased, compute, peak, mean, denied = row
+def _usage(row: Row, past: Sequence[Stretch]) -> Usage:
+    id_, position, gpu, wall, leased, compute, peak, mean, denied = row
     return Usage(
         lease=LeaseId(id_),
         gpu=GpuUuid(gpu),
@@ -125,4 +148,5 @@ def _usage(row: Row) -> Usage:
         peak_bytes=None if peak is None else Bytes(peak),
         mean_bytes=mean,
         denied=denied,
+        before=spans_before(past, position, wall=wall),
     )

@@ -112,9 +112,26 @@ CREATE TABLE cordon (
 ) STRICT, WITHOUT ROWID;
 """
 
+_LIVE_CHANGES = """
+ALTER TABLE lease ADD COLUMN isolation_why TEXT;
+ALTER TABLE lease ADD COLUMN paused_at INTEGER;
+
+CREATE TABLE past_share (
+  lease    INTEGER NOT NULL REFERENCES lease (seq),
+  stretch  INTEGER NOT NULL CHECK (stretch >= 0),
+  position INTEGER NOT NULL CHECK (position >= 0),
+  until    INTEGER NOT NULL,
+  memory   INTEGER CHECK (memory >= 0),
+  compute  INTEGER NOT NULL CHECK (compute BETWEEN 1 AND 1000),
+  PRIMARY KEY (lease, stretch, position)
+) STRICT, WITHOUT ROWID;
+"""
+"""``past_share``: what a lease had before its size was changed. GPU and wholeness never change."""
+
 MIGRATIONS: tuple[str, ...] = (
     _LEASES,
     _CARDS,
+    _LIVE_CHANGES,
 )
 
 SCHEMA_VERSION = len(MIGRATIONS)

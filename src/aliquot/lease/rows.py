@@ -47,6 +47,8 @@ LEASE_COLUMNS = (
     "worker_pid",
     "worker_start",
     "worker_namespace",
+    "isolation_why",
+    "paused_at",
 )
 _WIDTH = len(LEASE_COLUMNS)
 
@@ -82,6 +84,8 @@ def lease_values(lease: Lease) -> dict[str, object]:
         "boot_id": lease.boot_id,
         "end_why": lease.end_why,
         **_process_values("worker", lease.worker),
+        "isolation_why": lease.isolation_why,
+        "paused_at": lease.paused_at,
     }
 
 
@@ -95,6 +99,8 @@ def changed_values(before: Lease, after: Lease) -> dict[str, object]:
     }
     if after.state is not before.state:
         changed["state"] = after.state.value
+    if after.policy is not before.policy:
+        changed["policy"] = after.policy.value
     if after.holder != before.holder:
         changed.update(_holder_values(after.holder))
     if after.worker != before.worker:
@@ -102,7 +108,7 @@ def changed_values(before: Lease, after: Lease) -> dict[str, object]:
     return changed
 
 
-_PLAIN = ("held_at", "ended_at", "expires_at", "boot_id", "end_why")
+_PLAIN = ("ask", "held_at", "ended_at", "expires_at", "boot_id", "end_why", "isolation_why", "paused_at")
 
 
 def _holder_values(holder: Holder) -> dict[str, object]:
@@ -155,14 +161,15 @@ def leases_of(rows: Iterable[Row]) -> list[Lease]:
         if last is not None and row[0] != last[0]:
             found.append(_lease(last, tuple(shares)))
             shares = []
-        shares.append(_share(row))
+        shares.append(share_of(row))
         last = row
     if last is not None:
         found.append(_lease(last, tuple(shares)))
     return found
 
 
-def _share(row: Row) -> Share:
+def share_of(row: Row) -> Share:
+    """Of the last four of a row: gpu, memory, compute, whole. Raises CorruptRowError."""
     gpu, memory, compute, whole = row[-4:]
     if gpu is None:
         raise CorruptRowError(f"lease {row[1]} has no share")
@@ -183,7 +190,7 @@ def _lease(row: Row, shares: tuple[Share, ...]) -> Lease:
     (id_, state, ask, policy, isolation, kind, pid, start, namespace, engine, endpoint, stop, *rest) = row[
         1 : 1 + _WIDTH
     ]
-    user, command, name, created, held, ended, expires, boot, why, *worker = rest
+    user, command, name, created, held, ended, expires, boot, why, *worker, isolation_why, paused = rest
     try:
         return Lease(
             id=LeaseId(id_),
@@ -203,6 +210,8 @@ def _lease(row: Row, shares: tuple[Share, ...]) -> Lease:
             boot_id=boot,
             end_why=why,
             worker=_process(*worker),
+            isolation_why=isolation_why,
+            paused_at=paused,
         )
     except (TypeError, ValueError) as error:
         raise CorruptRowError(f"lease {id_}: {error}") from error

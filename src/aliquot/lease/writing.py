@@ -20,6 +20,13 @@ _INSERT_LEASE = (
 )
 _INSERT_EVENT = "INSERT INTO event (at, lease, what, detail, before) VALUES (?, ?, ?, ?, ?)"
 _INSERT_SHARE = "INSERT INTO share (lease, position, gpu, memory, compute, whole) VALUES (?, ?, ?, ?, ?, ?)"
+_UPDATE_SHARE = "UPDATE share SET memory = ?, compute = ? WHERE lease = ? AND position = ?"
+_INSERT_PAST = """
+INSERT INTO past_share (lease, stretch, position, until, memory, compute)
+SELECT share.lease, (SELECT count(DISTINCT stretch) FROM past_share WHERE lease = ?1), position, ?2,
+       memory, compute
+FROM share WHERE share.lease = ?1
+"""
 _INSERT_USAGE = (
     "INSERT INTO usage (lease, position, gpu, wall_ns, leased_bytes, leased_compute, peak_bytes, "
     "mean_bytes, denied) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -38,6 +45,9 @@ class Change:
     statement: str
     values: tuple[object, ...]
     figures: list[tuple[object, ...]]
+    until: int
+    """When the shares before the change ended, where ``shares`` has others."""
+    shares: list[tuple[object, ...]]
 
 
 def change_of(stored: StoredLease, after: Lease, events: Sequence[Event], usages: Sequence[Usage]) -> Change:
@@ -52,6 +62,12 @@ def change_of(stored: StoredLease, after: Lease, events: Sequence[Event], usages
             f"UPDATE lease SET {assignments}last_event = {_NEXT_EVENT} + ? WHERE seq = ? AND last_event = ?"
         ),
         values=tuple(changed.values()),
+        until=events[-1].at,
+        shares=[]
+        if after.shares == stored.lease.shares
+        else [
+            (share.memory, share.compute, stored.seq, position) for position, share in enumerate(after.shares)
+        ],
         figures=[_usage_values(stored.seq, position, usage) for position, usage in enumerate(usages)],
     )
 
@@ -96,6 +112,9 @@ def write(db: Connection, change: Change) -> int | None:
         newest = _rowid(db.execute(_INSERT_EVENT, (*line, newest)).lastrowid)
     if change.figures:
         db.executemany(_INSERT_USAGE, change.figures)
+    if change.shares:
+        db.execute(_INSERT_PAST, (change.seq, change.until))
+        db.executemany(_UPDATE_SHARE, change.shares)
     return newest
 
 

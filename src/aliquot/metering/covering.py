@@ -4,10 +4,10 @@ Counted in integers (bytes or thousandths, times nanoseconds), so that nothing i
 rounding whatever the order of addition.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from aliquot.model import WHOLE, GpuUuid, KnownGpu, Lease, LeaseState, Share
+from aliquot.model import WHOLE, GpuUuid, KnownGpu, Lease, LeaseId, LeaseState, Share, Stretch
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class _Part:
     """A share over the time that it was held within the span."""
 
     begin: int
@@ -69,38 +69,52 @@ class _Stretch:
 
 
 def coverage(
-    gpus: Iterable[KnownGpu], leases: Iterable[Lease], *, since: int, until: int
+    gpus: Iterable[KnownGpu],
+    leases: Iterable[Lease],
+    *,
+    since: int,
+    until: int,
+    past: Mapping[LeaseId, Sequence[Stretch]] | None = None,
 ) -> tuple[Coverage, ...]:
     """A row a card that was here between ``since`` and ``until``, in the order of ``gpus``.
 
     A lease counts from ``held_at`` to ``ended_at``, as its Usage does, and a live one to
-    ``until``. A card was here from its first to its last sight, and while a lease held it.
+    ``until``, each stretch (``past`` has those before a resize) with its own shares. A card was
+    here from its first to its last sight, and while a lease held it.
     """
-    held = [(lease, share) for lease in leases if lease.held_at is not None for share in lease.shares]
+    parts = [
+        _Part(stretch.begin, stretch.end, share)
+        for lease in leases
+        for stretch in _stretches(lease, (past or {}).get(lease.id, ()), until)
+        for share in stretch.shares
+    ]
     rows = []
     for gpu in gpus:
-        mine = [_stretch(lease, share, until) for lease, share in held if share.gpu == gpu.uuid]
+        mine = [part for part in parts if part.share.gpu == gpu.uuid]
         row = _cover(gpu, mine, since, until)
         if row is not None:
             rows.append(row)
     return tuple(rows)
 
 
-def _stretch(lease: Lease, share: Share, until: int) -> _Stretch:
-    begin = lease.held_at if lease.held_at is not None else until
-    ended = lease.state is LeaseState.ENDED and lease.ended_at is not None
-    end = lease.ended_at if ended and lease.ended_at is not None else until
-    return _Stretch(begin, max(begin, end), share)
+def _stretches(lease: Lease, past: Sequence[Stretch], until: int) -> tuple[Stretch, ...]:
+    """All of a lease that was ever held, to its end or to ``until``."""
+    if lease.held_at is None:
+        return ()
+    begin = past[-1].end if past else lease.held_at
+    ended = lease.ended_at if lease.state is LeaseState.ENDED else None
+    end = until if ended is None else ended
+    return (*past, Stretch(begin, max(begin, end), lease.shares))
 
 
-def _cover(gpu: KnownGpu, stretches: Sequence[_Stretch], since: int, until: int) -> Coverage | None:
+def _cover(gpu: KnownGpu, stretches: Sequence[_Part], since: int, until: int) -> Coverage | None:
     here_from = max(since, min([gpu.first_seen, *(stretch.begin for stretch in stretches)]))
     here_to = min(until, max([gpu.last_seen, *(stretch.end for stretch in stretches)]))
     span = here_to - here_from
     if span <= 0:
         return None
     inside = [
-        _Stretch(max(stretch.begin, here_from), min(stretch.end, here_to), stretch.share)
+        _Part(max(stretch.begin, here_from), min(stretch.end, here_to), stretch.share)
         for stretch in stretches
         if stretch.begin < here_to and stretch.end > here_from
     ]

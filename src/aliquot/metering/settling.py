@@ -5,8 +5,9 @@ display and statistics, never for what is owed: leased bytes times time comes fr
 """
 
 import math
+from collections.abc import Sequence
 
-from aliquot.model import Bytes, Lease, Ledger, LedgerDevice, Share, Usage
+from aliquot.model import Bytes, Lease, Ledger, LedgerDevice, Share, Stretch, Usage, UsageSpan, spans_before
 
 _FIGURE_MAX = 1 << 53
 """More bytes than a machine has, more refusals than 285 years of one a microsecond. Such a figure
@@ -14,9 +15,12 @@ is nonsense, hence unknown: clamped, it would drown every sum that it enters. Up
 exact as well."""
 
 
-def settle(lease: Lease, ledger: Ledger | None, *, at: int) -> tuple[Usage, ...]:
+def settle(
+    lease: Lease, ledger: Ledger | None, *, at: int, past: Sequence[Stretch] = ()
+) -> tuple[Usage, ...]:
     """One Usage a share, in the lease's order, from ``held_at`` to ``at`` (nanoseconds).
 
+    ``past``: what it had before it was resized.
     ``ledger`` None: there was no governor or it cannot be read, and what only it knows stays
     None. So does a figure that cannot be, that of a device that the ledger lacks, and of a share
     that is a whole card. A lease that was never held, or a clock that was set back, gives 0 wall time.
@@ -24,16 +28,24 @@ def settle(lease: Lease, ledger: Ledger | None, *, at: int) -> tuple[Usage, ...]
     wall = max(0, at - lease.held_at) if lease.held_at is not None else 0
     devices = ledger.devices if ledger is not None else ()
     return tuple(
-        _settle_share(lease, share, devices[position] if position < len(devices) else None, wall)
+        _settle_share(
+            lease,
+            share,
+            devices[position] if position < len(devices) else None,
+            wall,
+            before=spans_before(past, position, wall=wall),
+        )
         for position, share in enumerate(lease.shares)
     )
 
 
-def _settle_share(lease: Lease, share: Share, device: LedgerDevice | None, wall: int) -> Usage:
+def _settle_share(
+    lease: Lease, share: Share, device: LedgerDevice | None, wall: int, *, before: tuple[UsageSpan, ...]
+) -> Usage:
     measured = None if share.whole else device
     peak = None if measured is None else believable(measured.peak)
     if peak is not None and share.memory is not None:
-        peak = min(peak, share.memory)
+        peak = min(peak, max([share.memory, *(span.leased_bytes or 0 for span in before)]))
     return Usage(
         lease=lease.id,
         gpu=share.gpu,
@@ -43,6 +55,7 @@ def _settle_share(lease: Lease, share: Share, device: LedgerDevice | None, wall:
         peak_bytes=None if peak is None else Bytes(peak),
         mean_bytes=None if measured is None or peak is None else _mean(measured.byte_seconds, wall, peak),
         denied=None if measured is None else believable(measured.denied),
+        before=before,
     )
 
 

@@ -1,11 +1,11 @@
 """Sums of usage by lease, command or user. Integers of nanoseconds all the way to the reader."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from aliquot.metering.settling import believable
-from aliquot.model import AliquotError, Lease, LeaseId, Reason, Usage
+from aliquot.model import AliquotError, Lease, LeaseId, Reason, Usage, UsageSpan
 
 
 class TallyBy(Enum):
@@ -53,16 +53,16 @@ def tally(
     """Rows by falling compute time, then by key.
 
     With ``since`` or ``until`` (nanoseconds) only the part of each lease within counts, and a
-    lease that lies outside gives nothing: leased memory and compute are constant over a lease,
-    so the part is exact. Peak and denials are the whole lease's, for nothing tells when they
+    lease that lies outside gives nothing: leased memory and compute are constant from one resize
+    to the next, so the part is exact. Peak and denials are the whole lease's, for nothing tells when they
     were. Raises AliquotError(BAD_USAGE) for an unknown ``by``.
     """
     key_of = _by(by)
     sums: dict[str, _Sum] = {}
     for lease, usage in usages:
-        wall = _within(lease, usage, since, until)
-        if wall is not None:
-            sums.setdefault(_key(lease, key_of), _Sum()).add(lease.id, usage, wall)
+        parts = _within(lease, usage, since, until)
+        if parts is not None:
+            sums.setdefault(_key(lease, key_of), _Sum()).add(lease.id, usage, parts)
     rows = (total.row(key) for key, total in sums.items())
     return tuple(sorted(rows, key=lambda row: (-row.compute_ns, row.key)))
 
@@ -76,13 +76,14 @@ class _Sum:
         self._denied: list[int] = []
         self._unknown = 0
 
-    def add(self, lease: LeaseId, usage: Usage, wall: int) -> None:
+    def add(self, lease: LeaseId, usage: Usage, parts: Sequence[UsageSpan]) -> None:
+        wall = sum(part.wall_ns for part in parts)
         self._walls[lease] = max(wall, self._walls.get(lease, 0))
-        self._compute_ns += usage.leased_compute * wall
-        if usage.leased_bytes is None:
+        self._compute_ns += sum(part.leased_compute * part.wall_ns for part in parts)
+        if any(part.leased_bytes is None for part in parts):
             self._unknown += 1
         else:
-            self._byte_ns.append(usage.leased_bytes * wall)
+            self._byte_ns.append(sum((part.leased_bytes or 0) * part.wall_ns for part in parts))
         if usage.peak_bytes is not None:
             self._peaks.append(usage.peak_bytes)
         denied = believable(usage.denied)  # books of older versions hold nonsense too
@@ -102,15 +103,21 @@ class _Sum:
         )
 
 
-def _within(lease: Lease, usage: Usage, since: int | None, until: int | None) -> int | None:
-    """Wall nanoseconds of the usage inside the span; None where it lies outside."""
+def _within(lease: Lease, usage: Usage, since: int | None, until: int | None) -> tuple[UsageSpan, ...] | None:
+    """The parts of the usage inside the span; None where it lies outside."""
     if since is None and until is None:
-        return usage.wall_ns
+        return usage.spans
     if lease.held_at is None:
         return None
-    begin, end = lease.held_at, lease.held_at + usage.wall_ns
-    inside = min(end, until if until is not None else end) - max(begin, since if since is not None else begin)
-    return inside if inside > 0 else None
+    begin, inside = lease.held_at, []
+    for span in usage.spans:
+        end = begin + span.wall_ns
+        first = begin if since is None else max(begin, since)
+        last = end if until is None else min(end, until)
+        if last > first:
+            inside.append(replace(span, wall_ns=last - first))
+        begin = end
+    return tuple(inside) or None
 
 
 def _by(by: TallyBy | str) -> TallyBy:

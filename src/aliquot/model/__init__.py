@@ -12,7 +12,15 @@ from aliquot.model.driver import DriverFiles
 from aliquot.model.edits import DeviceNode, Edits, Hook, Mount
 from aliquot.model.errors import AliquotError
 from aliquot.model.identities import GpuUuid, LeaseId, is_lease_id, is_lease_name, lease_id
-from aliquot.model.leases import ContainerHolder, Holder, Lease, LeaseState, NobodyHolder, ProcessHolder
+from aliquot.model.leases import (
+    ContainerHolder,
+    Holder,
+    Lease,
+    LeaseState,
+    NobodyHolder,
+    ProcessHolder,
+    Stretch,
+)
 from aliquot.model.nodes import (
     Gpu,
     GpuProcess,
@@ -39,7 +47,15 @@ from aliquot.model.quantities import (
 )
 from aliquot.model.reasons import Reason
 from aliquot.model.shares import Share
-from aliquot.model.usage import Attestation, Ledger, LedgerDevice, LedgerSlot, Usage
+from aliquot.model.usage import (
+    Attestation,
+    Ledger,
+    LedgerDevice,
+    LedgerSlot,
+    Usage,
+    UsageSpan,
+    spans_before,
+)
 
 __all__ = [
     "GIB",
@@ -90,8 +106,10 @@ __all__ = [
     "Share",
     "ShareRequest",
     "Snapshot",
+    "Stretch",
     "Thousandths",
     "Usage",
+    "UsageSpan",
     "Vendor",
     "Verification",
     "format_bytes",
@@ -100,4 +118,5 @@ __all__ = [
     "is_lease_id",
     "is_lease_name",
     "lease_id",
+    "spans_before",
 ]

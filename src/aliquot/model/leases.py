@@ -54,6 +54,17 @@ Holder = ProcessHolder | ContainerHolder | NobodyHolder
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """What a lease had from one change of its size to the next."""
+
+    begin: int
+    """Nanoseconds since the epoch; so is ``end``, which is not before it."""
+    end: int
+    shares: tuple[Share, ...]
+    """The same GPUs in the same order as in every other stretch of the lease."""
+
+
+@dataclass(frozen=True, slots=True)
 class Lease:
     id: LeaseId
     state: LeaseState
@@ -77,6 +88,10 @@ class Lease:
     """Of the boot in which its files were last made."""
     end_why: str | None = None
     """``released``, ``holder gone``, ``expired``, ``failed`` …"""
+    isolation_why: str | None = None
+    """Why it is no stronger, as a clause; None where nothing is known to be missing."""
+    paused_at: int | None = None
+    """Since then its launches wait; None where it is not paused."""
     worker: ProcessHolder | None = None
     """The process of Aliquot that carries it through PREPARING or RELEASING; None in between."""
 

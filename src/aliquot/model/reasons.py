@@ -94,7 +94,8 @@ class Reason(Enum):
         5,
         "The isolation asked for cannot be had",
         "Aliquot refuses rather than hand out a share that is held less strongly than asked.",
-        "Run it in a container for `soft`, or ask for less with `--isolation`.",
+        "Run it in a container, or as another user with `sudo aliquot run --user NAME`, for `soft`; or ask "
+        "for less with `--isolation`.",
     )
     ALL_UNHEALTHY = (
         "all-unhealthy",

@@ -1,8 +1,10 @@
 """What was used: a ledger as read at one moment, and a lease's sums at its end."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aliquot.model.identities import GpuUuid, LeaseId
+from aliquot.model.leases import Stretch
 from aliquot.model.quantities import Bytes
 
 
@@ -60,6 +62,15 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True)
+class UsageSpan:
+    """A time over which the size of a share did not change."""
+
+    wall_ns: int
+    leased_bytes: Bytes | None
+    leased_compute: int
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """One share of one lease, from ``held_at`` to its end (or to now while it lives).
 
@@ -74,13 +85,46 @@ class Usage:
     peak_bytes: Bytes | None = None
     mean_bytes: float | None = None
     denied: int | None = None
+    before: tuple[UsageSpan, ...] = ()
+    """Where it was resized: what it was in the first parts of ``wall_ns``. ``leased_bytes`` and
+    ``leased_compute`` are those of the rest."""
+
+    @property
+    def spans(self) -> tuple[UsageSpan, ...]:
+        """All of ``wall_ns``, oldest first."""
+        rest = self.wall_ns - sum(span.wall_ns for span in self.before)
+        return (*self.before, UsageSpan(rest, self.leased_bytes, self.leased_compute))
+
+    @property
+    def byte_ns(self) -> int | None:
+        """Leased bytes times wall nanoseconds."""
+        if any(span.leased_bytes is None for span in self.spans):
+            return None
+        return sum((span.leased_bytes or 0) * span.wall_ns for span in self.spans)
+
+    @property
+    def compute_ns(self) -> int:
+        """Reserved thousandths of one GPU times wall nanoseconds."""
+        return sum(span.leased_compute * span.wall_ns for span in self.spans)
 
     @property
     def byte_seconds(self) -> float | None:
         """Leased bytes times wall seconds."""
-        return None if self.leased_bytes is None else self.leased_bytes * self.wall_ns / 1e9
+        return None if self.byte_ns is None else self.byte_ns / 1e9
 
     @property
     def compute_seconds(self) -> float:
         """Reserved GPU-seconds: the share's part of one GPU times wall seconds."""
-        return self.leased_compute * self.wall_ns / 1e12
+        return self.compute_ns / 1e12
+
+
+def spans_before(past: Sequence[Stretch], position: int, *, wall: int) -> tuple[UsageSpan, ...]:
+    """Of the share at ``position``, never longer than ``wall`` together, whatever the clock did."""
+    found: list[UsageSpan] = []
+    left = wall
+    for stretch in past:
+        share = stretch.shares[position]
+        length = min(left, stretch.end - stretch.begin)
+        left -= length
+        found.append(UsageSpan(length, share.memory, share.compute))
+    return tuple(found)

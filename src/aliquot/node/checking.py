@@ -16,6 +16,7 @@ from aliquot.model import AliquotError, Gpu, Severity, Snapshot, Vendor
 from aliquot.node.cdi import USUAL_FOLDERS, stale_specs
 from aliquot.node.libraries import ensure_copied
 from aliquot.node.paths import Paths, make_folder
+from aliquot.node.private_mounts import why_not
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ def check_machine(paths: Paths, snapshot: Snapshot) -> tuple[Check, ...]:
         _folder("state folder", paths.state),
         _folder("runtime folder", paths.runtime),
         _book(paths),
+        _mounts(),
         *_engines(),
         _cdi(paths),
     )
@@ -104,6 +106,14 @@ def _book(paths: Paths) -> Check:
     if faults:
         return Check("book", False, f"{paths.book}: {faults[0]}", f"cp -a {paths.book} /a/safe/place/")
     return Check("book", True, f"{paths.book}, {live} live lease{'' if live == 1 else 's'}")
+
+
+def _mounts() -> Check:
+    failed = why_not()
+    if failed is None:
+        return Check("process shares", True, "in mounts of their own, over every file of the driver")
+    # Not a fault of the machine: many containers and some distributions do not allow it.
+    return Check("process shares", None, f"by LD_LIBRARY_PATH alone, so advisory: {failed}")
 
 
 def _engines() -> Iterator[Check]:

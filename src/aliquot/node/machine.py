@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from aliquot.enforcement import read_ledger
+from aliquot.enforcement import TAKEN_AHEAD, read_ledger
 from aliquot.injection import container_command, forms, process_edits
 from aliquot.lease import Book, LeaseEvent, open_book, processes_carrying
 from aliquot.metering import Coverage, UsageRow, coverage, settle, tally
@@ -37,16 +37,10 @@ from aliquot.node.checking import Check, check_machine
 from aliquot.node.ending import end_by_hand
 from aliquot.node.explaining import Explanation, explain_ask
 from aliquot.node.looking import by_uuid, look_here, pid_namespace, pids_inside, with_book
+from aliquot.node.orders import Announce, Order
 from aliquot.node.paths import Paths, paths_of
 from aliquot.node.reaping import reap
-from aliquot.node.running import (
-    Announce,
-    Order,
-    container_plan,
-    process_plan,
-    refuse_inside_a_share,
-    run_order,
-)
+from aliquot.node.running import refuse_inside_a_share, run_order
 from aliquot.node.share_folder import folder_of, ledger_file
 from aliquot.node.software import (
     chose_software_gpus,
@@ -197,6 +191,7 @@ class Machine:
             name=name,
             command=command,
             expires_at=expires_at,
+            isolation_why=TAKEN_AHEAD,
         )
 
         def hold(lease: Lease) -> Lease:
@@ -227,6 +222,7 @@ class Machine:
         placement: PlacementPolicy,
         release_on_stop: bool = False,
         inject: str = "auto",
+        user: str | None = None,
         announce: Announce | None = None,
     ) -> int:
         """Run ``command`` in a share; the exit code is the command's own."""
@@ -251,12 +247,17 @@ class Machine:
             placement=placement,
             release_on_stop=release_on_stop,
             inject=inject,
+            user=user,
             announce=announced,
         )
         snapshot = self._ready(new=lease is None)
         if container is not None:
+            from aliquot.node.container_plans import container_plan
+
             plan = container_plan(self.paths, snapshot, order, container, self.notices.append)
         else:
+            from aliquot.node.process_plans import process_plan
+
             plan = process_plan(self.paths, snapshot, order)
         lease, code = run_order(self.paths, self.book, snapshot, order, plan)
         self.reap(only=lease.id)

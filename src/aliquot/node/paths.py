@@ -95,6 +95,11 @@ def _default_runtime(environ: Mapping[str, str], uid: int) -> Path:
     # A variable inherited through su points into somebody else's folder.
     if xdg.startswith("/") and _owned(Path(xdg), uid):
         return Path(xdg) / "aliquot"
+    return runtime_in_tmp(uid)
+
+
+def runtime_in_tmp(uid: int) -> Path:
+    """Of a user without a runtime folder of his own; the governor knows this path as well."""
     return Path(f"/tmp/aliquot-{uid}")
 
 

@@ -9,7 +9,7 @@ needs us no more: killed, we leave it running in its share.
 import contextlib
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 _NOT_STARTED = 125
@@ -29,6 +29,7 @@ _FORWARDED = (
     signal.SIGALRM,
     signal.SIGWINCH,
 )
+_LOOK_EVERY_S = 1.0
 _HANDLED = {*_FORWARDED, signal.SIGCHLD}
 
 
@@ -59,20 +60,49 @@ class WaitingChild:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
 
-def fork_waiting(argv: Sequence[str], environ: Mapping[str, str]) -> WaitingChild:
+class NotReadyError(Exception):
+    """The child could not make itself ready, and has left; the text says which step failed."""
+
+
+def fork_waiting(
+    argv: Sequence[str], environ: Mapping[str, str], *, ready: Callable[[], None] | None = None
+) -> WaitingChild:
     """Fork a child that will execute ``argv`` once told ``go``.
 
-    Signals are blocked from here until the child's end, so that one that arrives early is
-    passed on rather than lost.
+    ``ready`` runs first, in the child; NotReadyError where it raised OSError. Signals are blocked
+    from here until the child's end, so that one that arrives early is passed on rather than lost.
     """
     listen, word = os.pipe()
+    told, tell = os.pipe()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
     pid = os.fork()
     if pid == 0:
         os.close(word)
+        _make_ready(ready, tell)
         _become(listen, argv, environ, mask)
     os.close(listen)
-    return WaitingChild(pid=pid, _word=word, _mask={signal.Signals(number) for number in mask})
+    os.close(tell)
+    child = WaitingChild(pid=pid, _word=word, _mask={signal.Signals(number) for number in mask})
+    with os.fdopen(told, "rb") as pipe:
+        failure = pipe.read() if ready is not None else b""
+    if failure:
+        child.abandon()
+        raise NotReadyError(failure.decode(errors="replace"))
+    return child
+
+
+def _make_ready(ready: Callable[[], None] | None, tell: int) -> None:
+    """In the child: tells what failed, and then leaves."""
+    try:
+        if ready is not None:
+            ready()
+    except OSError as error:
+        os.write(tell, f"{error.filename}: {error.strerror}".encode(errors="replace"))
+        os._exit(_NOT_STARTED)
+    except BaseException as error:
+        os.write(tell, f"{type(error).__name__}: {error}".encode(errors="replace"))
+        os._exit(_NOT_STARTED)
+    os.close(tell)
 
 
 def _become(listen: int, argv: Sequence[str], environ: Mapping[str, str], mask: set[int]) -> None:
@@ -97,8 +127,9 @@ def _become(listen: int, argv: Sequence[str], environ: Mapping[str, str], mask: 
 
 def _wait(pid: int) -> int:
     while True:
-        received = signal.sigwaitinfo(_HANDLED)
-        if received.si_signo == signal.SIGCHLD:
+        # A thread of ours that does not block SIGCHLD yet may take it: we look now and then as well.
+        received = signal.sigtimedwait(_HANDLED, _LOOK_EVERY_S)
+        if received is None or received.si_signo == signal.SIGCHLD:
             code = _reap(pid)
             if code is not None:
                 return code

@@ -48,9 +48,12 @@ class Terms:
     expires_at: int | None = None
     container: bool = False
     """Whether a container will hold it, which the tenant cannot leave by a library path."""
+    apart: bool = False
+    """Whether a process under a uid of its own will, in private mounts."""
+    isolation_why: str | None = None
 
 
-def achievable(ask: Ask, snapshot: Snapshot, *, container: bool) -> Isolation:
+def achievable(ask: Ask, snapshot: Snapshot, *, container: bool, apart: bool = False) -> Isolation:
     """The strongest isolation that holds whichever alternative is placed.
 
     A real card in a book that is not root's may be leased in another user's book as well, which
@@ -59,7 +62,7 @@ def achievable(ask: Ask, snapshot: Snapshot, *, container: bool) -> Isolation:
     if os.geteuid() != 0 and any(gpu.vendor is not Vendor.SOFTWARE for gpu in snapshot.gpus):
         return Isolation.ADVISORY
     whole = all(alternative.amount.whole for alternative in ask.alternatives)
-    return achievable_isolation(whole=whole, container=container)
+    return achievable_isolation(whole=whole, container=container, apart=apart)
 
 
 def reserve(book: Book, snapshot: Snapshot, terms: Terms) -> Lease:
@@ -70,7 +73,7 @@ def reserve(book: Book, snapshot: Snapshot, terms: Terms) -> Lease:
             f"`{terms.name}` is no name for a lease: a letter, then up to 62 letters, digits, `_`, `.`, `-`",
         )
 
-    isolation = achievable(terms.ask, snapshot, container=terms.container)
+    isolation = achievable(terms.ask, snapshot, container=terms.container, apart=terms.apart)
 
     def decide(live: tuple[Lease, ...]) -> Placed | Refused:
         held = [share for lease in live for share in lease.shares]
@@ -87,6 +90,7 @@ def reserve(book: Book, snapshot: Snapshot, terms: Terms) -> Lease:
         ask=str(terms.ask),
         policy=terms.ask.policy,
         isolation=isolation,
+        isolation_why=terms.isolation_why,
         holder=terms.holder,
         user=user_name(),
         command=terms.command,

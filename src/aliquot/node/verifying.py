@@ -29,8 +29,10 @@ from aliquot.model import (
 )
 from aliquot.node.libraries import ensure_copied
 from aliquot.node.looking import by_uuid
+from aliquot.node.orders import Order
 from aliquot.node.paths import Paths
-from aliquot.node.running import Order, process_plan, run_order
+from aliquot.node.process_plans import process_plan
+from aliquot.node.running import run_order
 from aliquot.node.share_folder import ledger_file
 from aliquot.node.using import container_ids
 
@@ -104,6 +106,7 @@ def _in_a_process(
             placement=placement,
             release_on_stop=False,
             inject="auto",
+            user=None,
             announce=tell,
         )
         held, _ = run_order(paths, book, snapshot, order, process_plan(paths, snapshot, order))

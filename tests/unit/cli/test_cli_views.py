@@ -217,7 +217,7 @@ def test_a_plan_says_what_a_size_means_and_where_it_goes(
     assert plan_lines(_ASK, placed, snapshot, isolation=Isolation.ADVISORY) == [
         "size       60%",
         "policy     fair",
-        "isolation  advisory: the governor holds whoever does not go round LD_LIBRARY_PATH",
+        "isolation  advisory: the governor holds whoever does not go round it",
         "goes to    gpu0 (NVIDIA H100 80GB HBM3)  10GiB memory, 60% compute",
         "compute    guaranteed, idle time is given away",
     ]

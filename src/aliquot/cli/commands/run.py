@@ -36,11 +36,12 @@ _EXAMPLE_SPEC = "1/4"
 )
 @click.option(
     "--inject",
-    type=click.Choice(["auto", "cdi", "flags"]),
+    type=click.Choice(["auto", "cdi", "flags", "path"]),
     default="auto",
     metavar="HOW",
-    help="Into a container: auto (ask the engine; default), cdi or flags.",
+    help="auto (default); a container: cdi or flags; a process: path (no mounts).",
 )
+@click.option("--user", metavar="USER", help="Run it as USER, who cannot change the share (root).")
 @click.option("-q", "--quiet", is_flag=True, help="Do not say which share it is.")
 @click.argument("words", nargs=-1, type=ShellFile(), metavar="-- CMD...")
 def command(
@@ -52,6 +53,7 @@ def command(
     placement: str,
     release_on_stop: bool,
     inject: str,
+    user: str | None,
     quiet: bool,
     words: tuple[str, ...],
 ) -> int:
@@ -80,6 +82,7 @@ def command(
             placement=PlacementPolicy(placement),
             release_on_stop=release_on_stop,
             inject=inject,
+            user=user,
             announce=announce,
         )
 

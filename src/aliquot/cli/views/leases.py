@@ -33,7 +33,7 @@ _MEANING = {
     Isolation.HARD: "the hardware holds it",
     Isolation.FIRM: "a partition of multiprocessors and the governor hold it",
     Isolation.SOFT: "the governor holds it",
-    Isolation.ADVISORY: "the governor holds whoever does not go round LD_LIBRARY_PATH",
+    Isolation.ADVISORY: "the governor holds whoever does not go round it",
 }
 
 
@@ -86,8 +86,9 @@ def holder_text(lease: Lease) -> str:
 
 
 def isolation_text(lease: Lease) -> str:
-    """What holds it, as a clause."""
-    return isolation_meaning(lease.isolation, governed=lease.governed)
+    """What holds it, as a clause, and why not more does."""
+    meaning = isolation_meaning(lease.isolation, governed=lease.governed)
+    return f"{meaning}: {lease.isolation_why}" if lease.governed and lease.isolation_why else meaning
 
 
 def isolation_meaning(isolation: Isolation, *, governed: bool) -> str:
@@ -162,6 +163,7 @@ def _nested(row: LeaseRow) -> dict[str, object]:
             }
             for share in lease.shares
         ],
+        "isolationWhy": lease.isolation_why,
         "holderDetail": holder_item(lease),
         "heldAt": None if lease.held_at is None else format_time(lease.held_at),
     }
