@@ -34,11 +34,13 @@ def test_one_share(gpu_box: Box) -> None:
         assert seen["total"] == seen["device_total"] == seen["nvml"]["total"] == 4 * GIB
         assert seen["free"] == seen["nvml"]["free"]
 
-        # Its kernels run, and their results are right.
+        # Its kernels run, and their results are right; their code takes of the share too.
         assert tenant("add")["right"]
+        free = tenant("see")["free"]
+        assert 0 < seen["free"] - free <= 16 * MIB
 
         # It may take what is free, and not a byte more: the driver's own out-of-memory.
-        assert tenant("take", seen["free"] - MIB) == {"result": 0, "pointer": True}
+        assert tenant("take", free - MIB) == {"result": 0, "pointer": True}
         assert tenant("take", 2 * MIB) == {"result": OUT_OF_MEMORY, "pointer": False}
         assert tenant("see")["free"] == MIB
 
