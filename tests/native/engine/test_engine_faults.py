@@ -42,7 +42,9 @@ def test_a_load_outside_every_allocation_faults_with_its_address_and_line(
     assert outcome.line == 10
     assert outcome.place.instruction == access.split()[0]
     size = 16 if "v4" in access else 1 if "u8" in access else 4
-    assert outcome.message.startswith(f"a load of {size} byte{'s'[: size > 1]} at {outcome.address:#x} is outside all memory")
+    assert outcome.message.startswith(
+        f"a load of {size} byte{'s'[: size > 1]} at {outcome.address:#x} is outside all memory"
+    )
     assert outcome.place.global_bytes == size
 
 

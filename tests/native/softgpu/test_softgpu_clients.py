@@ -28,7 +28,9 @@ def test_numba_computes_what_numpy_does(box: Box, device: Path, client_python: s
     log = box.log(device)
     assert len(log) == (case == "illegal_address")
     if log:
-        assert " in kernel __main__::illegal_address::<locals>::kernel, block (0,0,0), thread (0,0,0)" in log[0]
+        assert (
+            " in kernel __main__::illegal_address::<locals>::kernel, block (0,0,0), thread (0,0,0)" in log[0]
+        )
         assert "st.global.u8: a store of 1 byte at" in log[0]
 
 
