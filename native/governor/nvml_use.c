@@ -1,9 +1,12 @@
 /* How busy: of a share, what its own processes used, and 100 % is the share.
  *
  * The driver samples by process; what it says of the device is of all tenants. Where it does not know
- * our processes (it names others than this pid namespace does), nothing is known, and that is said: a
- * zero would be a lie that a scheduler acts on. What it counts for the device alone is not answered.
+ * our processes (it names others than this pid namespace does), it is what the share was charged between
+ * two looks; and where that is not known either, nothing is said: a zero would be a lie that a scheduler
+ * acts on. What it counts for the device alone is not answered.
  */
+#include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <time.h>
 
@@ -12,6 +15,7 @@
 #include "nvml_api.h"
 #include "share.h"
 #include "surface.h"
+#include "words.h"
 
 enum { PROCESSES_MAX = 1024, SAMPLES_FOR_US = 1000000 };
 
@@ -23,6 +27,7 @@ struct listed { /* nvmlProcessInfo_v2_t and v3 */
 
 struct use {
     unsigned multiprocessors, memory, encoder, decoder; /* percent of the device */
+    bool engines_known;                                 /* the last two */
 };
 
 unsigned nvml_percent_of_share(unsigned device, unsigned percent)
@@ -64,11 +69,12 @@ static unsigned long long microseconds_now(void)
 static struct use sum_of(struct utilisation_sample *samples, unsigned count, const struct ledger_process *processes,
                          unsigned ours)
 {
-    struct use sum = {0};
+    struct use sum = {.engines_known = true};
     for (unsigned process = 0; process < ours; process++) {
         const struct utilisation_sample *newest = NULL;
         for (unsigned at = 0; at < count; at++)
-            if (samples[at].pid == (unsigned)processes[process].pid && (newest == NULL || samples[at].time >= newest->time))
+            if (samples[at].pid == (unsigned)processes[process].pid &&
+                (newest == NULL || samples[at].time >= newest->time))
                 newest = &samples[at];
         if (newest == NULL)
             continue;
@@ -78,6 +84,38 @@ static struct use sum_of(struct utilisation_sample *samples, unsigned count, con
         sum.decoder += newest->decoder;
     }
     return sum;
+}
+
+/* ---- where the driver does not know us: what the share was charged ---- */
+
+enum { SHORTEST_NS = 100000000 };
+
+static struct charged {
+    uint64_t at, nanoseconds; /* of the device's time, when last looked */
+    unsigned percent;
+    bool known;
+} charged[ALIQUOT_DEVICES_MAX];
+static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
+
+/* Between two looks; the first one knows nothing yet. How much of it was memory's is not told apart. */
+static nvmlReturn_t charged_use(unsigned device, struct use *use)
+{
+    struct charged *last = &charged[device];
+    /* Never waited for: in a forked child nobody may be left to let it go. */
+    if (pthread_mutex_trylock(&looking) != 0)
+        return NVML_ERROR_NOT_SUPPORTED;
+    uint64_t now = now_ns(), total = load(&share.ledger->devices[device].compute), since = now - last->at;
+    if (last->at == 0 || since >= SHORTEST_NS) {
+        last->known = last->at != 0 && total >= last->nanoseconds;
+        uint64_t busy = last->known ? total - last->nanoseconds : 0;
+        last->percent = busy >= since ? 100 : (unsigned)((busy * 100 + since / 2) / since);
+        last->at = now;
+        last->nanoseconds = total;
+    }
+    *use = (struct use){.multiprocessors = last->percent, .memory = last->percent};
+    nvmlReturn_t result = last->known ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+    pthread_mutex_unlock(&looking);
+    return result;
 }
 
 /* NOT_SUPPORTED where it is not known. */
@@ -91,12 +129,12 @@ static nvmlReturn_t own_use(nvmlDevice_t device, struct use *use, unsigned *inde
     if (found < 0)
         return NVML_ERROR_INVALID_ARGUMENT;
     *index = (unsigned)found;
-    *use = (struct use){0};
+    *use = (struct use){.engines_known = true};
     unsigned ours = ledger_processes(*index, processes, ALIQUOT_SLOTS_MAX);
-    if (ours == 0)
-        return ledger_used(*index) == 0 ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED; /* of other namespaces */
+    if (ours == 0) /* nobody's, or of other pid namespaces */
+        return ledger_used(*index) == 0 ? NVML_SUCCESS : charged_use(*index, use);
     if (ours > ALIQUOT_SLOTS_MAX || !driver_knows(device, processes, ours))
-        return NVML_ERROR_NOT_SUPPORTED;
+        return charged_use(*index, use);
     nvmlReturn_t result = REAL(nvmlDeviceGetProcessUtilization, sample *)(device, samples, &count,
                                                                           microseconds_now() - SAMPLES_FOR_US);
     if (result == NVML_ERROR_NOT_FOUND)
@@ -121,14 +159,31 @@ EXPORTED nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, struct 
         return result;
     result = own_use(device, &use, &index);
     if (result == NVML_SUCCESS)
-        *rates = (struct rates){nvml_percent_of_share(index, use.multiprocessors), nvml_percent_of_share(index, use.memory)};
+        *rates = (struct rates){nvml_percent_of_share(index, use.multiprocessors),
+                                nvml_percent_of_share(index, use.memory)};
     else
         *rates = (struct rates){0}; /* the card's own was in there */
     return result;
 }
 
 /* Of the engines that are not cut into shares, percent of the engine. */
-#define ENGINE(name, field)                                                                            EXPORTED nvmlReturn_t name(nvmlDevice_t device, unsigned *percent, unsigned *period)               {                                                                                                      struct use use;                                                                                    unsigned index;                                                                                    if (!governor_start())                                                                                 return NVML_ERROR_NOT_READY;                                                                   nvmlReturn_t result = REAL(name, nvmlReturn_t (*)(nvmlDevice_t, unsigned *, unsigned *))(device, percent, period);         if (result != NVML_SUCCESS || percent == NULL)                                                         return result;                                                                                 result = own_use(device, &use, &index);                                                            *percent = result == NVML_SUCCESS ? (use.field > 100 ? 100 : use.field) : 0;                       return result;                                                                                 }
+#define ENGINE(name, field)                                                                        \
+    EXPORTED nvmlReturn_t name(nvmlDevice_t device, unsigned *percent, unsigned *period)           \
+    {                                                                                              \
+        typedef nvmlReturn_t get_engine(nvmlDevice_t, unsigned *, unsigned *);                     \
+        struct use use;                                                                            \
+        unsigned index;                                                                            \
+        if (!governor_start())                                                                     \
+            return NVML_ERROR_NOT_READY;                                                           \
+        nvmlReturn_t result = REAL(name, get_engine *)(device, percent, period);                   \
+        if (result != NVML_SUCCESS || percent == NULL)                                             \
+            return result;                                                                         \
+        result = own_use(device, &use, &index);                                                    \
+        if (result == NVML_SUCCESS && !use.engines_known)                                          \
+            result = NVML_ERROR_NOT_SUPPORTED;                                                     \
+        *percent = result != NVML_SUCCESS ? 0 : use.field > 100 ? 100 : use.field;                 \
+        return result;                                                                             \
+    }
 
 ENGINE(nvmlDeviceGetEncoderUtilization, encoder)
 ENGINE(nvmlDeviceGetDecoderUtilization, decoder)
@@ -162,7 +217,11 @@ EXPORTED nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, struct metr
     return result;
 }
 
-#define OF_THE_DEVICE_ALONE(name)                                                                      EXPORTED nvmlReturn_t name(void)                                                                   {                                                                                                      return governor_start() ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_NOT_READY;                     }
+#define OF_THE_DEVICE_ALONE(name)                                                                  \
+    EXPORTED nvmlReturn_t name(void)                                                               \
+    {                                                                                              \
+        return governor_start() ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_NOT_READY;                 \
+    }
 
 OF_THE_DEVICE_ALONE(nvmlDeviceGetConfComputeProtectedMemoryUsage)
 OF_THE_DEVICE_ALONE(nvmlDeviceGetJpgUtilization)

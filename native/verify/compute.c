@@ -30,17 +30,19 @@ static void *parameters[] = {&naps, &ns, &took};
 /* One launch; `kernels` is how many naps it is. */
 typedef int launch(void *stream);
 
+typedef unsigned extent; /* of a grid or a block */
+
 static int plain(void *stream)
 {
     return CALL("cuLaunchKernel",
-                (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **),
+                (void *, extent, extent, extent, extent, extent, extent, unsigned, void *, void **, void **),
                 function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
 }
 
 static int per_thread(void *stream)
 {
     return CALL("cuLaunchKernel_ptsz",
-                (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **),
+                (void *, extent, extent, extent, extent, extent, extent, unsigned, void *, void **, void **),
                 function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
 }
 
@@ -57,8 +59,8 @@ static int extended(void *stream)
 static int cooperative(void *stream)
 {
     return CALL("cuLaunchCooperativeKernel",
-                (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **), function,
-                1, 1, 1, 1, 1, 1, 0, stream, parameters);
+                (void *, extent, extent, extent, extent, extent, extent, unsigned, void *, void **), function, 1, 1, 1,
+                1, 1, 1, 0, stream, parameters);
 }
 
 static int legacy(void *stream)

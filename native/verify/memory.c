@@ -8,7 +8,8 @@ enum { HOST_UNTOUCHED = 0x77 };
 
 struct finding judged(uint64_t granted, uint64_t limit, int result)
 {
-    return (struct finding){.outcome = granted > limit ? HOLE : HELD, .granted = granted, .limit = limit, .result = result};
+    enum outcome outcome = granted > limit ? HOLE : HELD;
+    return (struct finding){.outcome = outcome, .granted = granted, .limit = limit, .result = result};
 }
 
 struct finding with_note(struct finding finding, enum outcome outcome, const char *note)
@@ -74,7 +75,7 @@ struct finding try_direct(void)
     if (finding.outcome != HELD)
         return finding;
     if (over != CUDA_OUT_OF_MEMORY || pointer != HOST_UNTOUCHED)
-        return with_note(finding, BROKEN, "over the limit is not the driver's out-of-memory with its pointer untouched");
+        return with_note(finding, BROKEN, "past the limit is not out-of-memory with the pointer untouched");
     if (finding.granted == 0)
         return with_note(finding, BROKEN, "nothing was granted, so nothing is proved");
     return finding;

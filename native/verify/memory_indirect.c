@@ -190,7 +190,8 @@ struct finding try_module(void)
     struct finding finding = begun();
     char text[256];
     uint64_t granted = 0, bytes = share.limit[0] < 16ull * MODULE_BYTES ? share.limit[0] / 16 : MODULE_BYTES;
-    snprintf(text, sizeof text, ".version 6.0\n.target sm_50\n.address_size 64\n.visible .global .align 8 .b8 taken[%llu];\n",
+    snprintf(text, sizeof text,
+             ".version 6.0\n.target sm_50\n.address_size 64\n.visible .global .align 8 .b8 taken[%llu];\n",
              (unsigned long long)bytes);
     while (finding.result == 0 && granted <= 2 * share.limit[0]) {
         void *module;

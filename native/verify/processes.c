@@ -154,8 +154,9 @@ static int open_half(int in)
         read(in, &handle, sizeof handle) != (ssize_t)sizeof handle)
         return result;
     result = driver_begin(0);
-    return result != 0 ? result
-                       : CALL("cuIpcOpenMemHandle_v2", (device_pointer *, struct ipc_handle, unsigned), &pointer, handle, 1);
+    if (result != 0)
+        return result;
+    return CALL("cuIpcOpenMemHandle_v2", (device_pointer *, struct ipc_handle, unsigned), &pointer, handle, 1);
 }
 
 /* Memory of a process that has ended, kept by who had opened it; then another fills the share. */

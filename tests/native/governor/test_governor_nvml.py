@@ -5,6 +5,7 @@ import re
 import pytest
 from tests.native.governor.shares import UUIDS, MakeShare, ShareOnDisk
 
+from aliquot.enforcement import abi
 from aliquot.model import MIB
 from generate_surface import NVML_TABLE, read_table
 
@@ -201,6 +202,37 @@ def test_utilisation_that_nobody_knows_is_not_zero(share: ShareOnDisk) -> None:
     """The driver names the processes otherwise than this pid namespace does."""
     seen = share.run(NVML + USE)
     assert seen == [[0, 0, 0, 0, 0], [3, 0, 0, 3, 0], 2]
+
+
+def test_where_the_driver_does_not_know_us_the_charge_tells(share: ShareOnDisk) -> None:
+    """Between two looks, of which the first knows nothing."""
+    at = abi.Ledger.DEVICES.offset + abi.LedgerDevice.COMPUTE.offset
+    seen = share.run(
+        NVML
+        + f"""
+check(nvml.nvmlInit_v2()); begin()
+def charge(nanoseconds):
+    with open(os.environ["SHARE"] + "/ledger", "r+b") as file:
+        file.seek({at}); file.write(nanoseconds.to_bytes(8, "little"))
+def look():
+    rates = (ctypes.c_uint * 2)(9, 9)
+    return [nvml.nvmlDeviceGetUtilizationRates(handle(0), rates), *rates]
+def until(wanted):
+    while look() != wanted:  # a look is at least a tenth of a second apart from the last
+        pass
+charge(1000)
+first = look()
+charge(10**18)
+until([0, 100, 100])
+percent, period = ctypes.c_uint(9), ctypes.c_uint()
+engine = [nvml.nvmlDeviceGetEncoderUtilization(handle(0), ref(percent), ref(period)), percent.value]
+until([0, 0, 0])
+charge(5)
+until([3, 0, 0])
+say([first, engine])
+"""
+    )
+    assert seen == [[3, 0, 0], [3, 0]]
 
 
 def test_what_is_counted_for_the_device_alone_is_not_told(share: ShareOnDisk) -> None:
