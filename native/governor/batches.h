@@ -53,9 +53,10 @@ static inline bool batches_join(struct batches *batches, CUstream stream, uint64
                                        __ATOMIC_RELAXED);
 }
 
+/* One place stays free: the end event of the batch that was reaped last is still needed. */
 static inline bool batches_full(const struct batches *batches)
 {
-    return batches->count == BATCHES_MAX;
+    return batches->count == BATCHES_MAX - 1;
 }
 
 /* `record` NULL: it cannot be measured. */

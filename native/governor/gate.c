@@ -24,6 +24,7 @@
 #define UNKNOWN_TURN (20 * MILLISECOND)
 /* How much predicted work may be queued: beside others, and alone. */
 #define DEPTH (3 * MILLISECOND)
+#define DEPTH_GUEST (1 * MILLISECOND)
 #define DEPTH_ALONE (8 * MILLISECOND)
 #define CALM (50 * MILLISECOND)
 /* A program whose launches lie further apart than this gives its turn away in between. */
@@ -163,6 +164,7 @@ static void reap(struct gate *gate, uint64_t now)
     if (any && gate->batches.count == 0) {
         gate->drained_ns = now;
         turns_drained(&gate->turns, now);
+        turns_stop_waiting(&gate->turns);
     }
 }
 
@@ -263,9 +265,13 @@ static enum admission ask_bucket(struct gate *gate, uint64_t now, uint64_t *look
 
 static enum admission ask_turn(struct gate *gate, uint64_t predicted, uint64_t now, uint64_t *look)
 {
-    if (!turns_ask(&gate->turns, now, look)) {
+    if (!turns_ask(&gate->turns, predicted, now, look)) {
         close_batch(gate, now);
         return WAIT;
+    }
+    if (!turns_ours(&gate->turns)) {
+        gate->depth = DEPTH_GUEST;
+        return is_deep(gate, predicted) ? wait_for_own_work(gate, now, look) : ADMITTED;
     }
     struct turns_others others = turns_look(&gate->turns, now);
     gate->depth = others.waiting != 0 || turns_contended(&gate->turns, now, CALM) ? DEPTH : DEPTH_ALONE;
@@ -406,6 +412,8 @@ static void begin_batch(struct gate *gate, struct launch *launch, struct estimat
     spend(gate, (int64_t)assumed, now);
     if (gate->turns.page != NULL && turns_ours(&gate->turns))
         renew(gate, now, predicted != 0 ? credit : UNKNOWN_TURN);
+    else
+        turns_announce(&gate->turns, batches->horizon + credit + (predicted != 0 ? 0 : STUCK));
 }
 
 static void enter_slowly(struct launch *launch, struct gate *gate, struct estimate *shape, CUstream stream,
@@ -420,7 +428,8 @@ static void enter_slowly(struct launch *launch, struct gate *gate, struct estima
     uint64_t predicted = estimate_scaled(__atomic_load_n(&shape->ns, __ATOMIC_RELAXED), gate->ratio);
     close_batch(gate, clock_now());
     wait_for_admission(gate, predicted);
-    turns_stop_waiting(&gate->turns);
+    if (!has_turns(gate, clock_now()) || turns_ours(&gate->turns))
+        turns_stop_waiting(&gate->turns);
     if (!batches_full(&gate->batches)) {
         launch->gate = gate;
         begin_batch(gate, launch, shape, predicted, context, stream, per_thread);

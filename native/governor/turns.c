@@ -18,6 +18,9 @@
 #define LONGEST (1000 * TURNS_MILLISECOND)
 /* A neighbour is never taken to be further behind us than this, whatever it writes. */
 #define FURTHEST (200 * TURNS_MILLISECOND)
+/* Beside a turn that lasts this much longer, who comes back to work may launch a little: the driver gives it
+ * slices, and a short request does not wait for the end of a long kernel. */
+#define LONG (6 * TURNS_MILLISECOND)
 #define FLOOR_PARTS 20 /* a share of a lower rank is owed one part in so many */
 #define OWED UINT64_C(255)
 
@@ -220,8 +223,11 @@ static void begin_waiting(struct turns *turns, uint64_t now)
 {
     if (turns->waits != 0)
         return;
-    if (turns->horizon + TURNS_MILLISECOND < now)
+    if (turns->horizon + TURNS_MILLISECOND < now) {
         catch_up(turns, now);
+        turns->woken = true;
+        turns->visited = 0;
+    }
     turns->waits = now != 0 ? now : 1;
 }
 
@@ -246,6 +252,13 @@ static void raise_rank(struct turns *turns, uint64_t now)
         turns->share.rank = OWED;
 }
 
+static bool may_be_guest(struct turns *turns, uint64_t predicted, uint64_t word, uint64_t now)
+{
+    int holder = seat_of(word);
+    return turns->woken && predicted != 0 && turns->visited + predicted <= QUANTUM / 2 && until_of(word) > now + LONG && load(&turns->page->seats[holder].rank) <= turns->share.rank &&
+           turns->virtual <= virtual_of(turns, holder) + scaled(QUANTUM / 2, turns->share.weight);
+}
+
 static bool take(struct turns *turns, uint64_t word, uint64_t now)
 {
     uint64_t mine = turn_of(now + TURNS_GRANT, turns->seat);
@@ -254,13 +267,14 @@ static bool take(struct turns *turns, uint64_t word, uint64_t now)
         return false;
     if (before != turns->seat) {
         turns->used = 0;
+        turns->woken = false;
         turns->taken++;
     }
     turns->word = mine;
     return true;
 }
 
-bool turns_ask(struct turns *turns, uint64_t now, uint64_t *look)
+bool turns_ask(struct turns *turns, uint64_t predicted, uint64_t now, uint64_t *look)
 {
     add_siblings(turns, now);
     begin_waiting(turns, now);
@@ -275,6 +289,8 @@ bool turns_ask(struct turns *turns, uint64_t now, uint64_t *look)
     turns->word = 0;
     bool own = seat_of(word) == turns->seat;
     if (!is_free(word, now) && !own) {
+        if (may_be_guest(turns, predicted, word, now))
+            return true;
         store(&turns->page->waited, now);
         uint64_t until = until_of(word);
         *look = until < now + HEARTBEAT ? until + 1 : now + HEARTBEAT;
@@ -361,6 +377,7 @@ void turns_charge(struct turns *turns, int64_t ns)
         turns->virtual += far;
         turns->charged += size;
         turns->used += size;
+        turns->visited += turns->word == 0 ? size : 0;
         turns->floor_due += size * FLOOR_PARTS;
     }
     if (turns->page == NULL || turns->seat == TURNS_NO_SEAT)
@@ -381,11 +398,16 @@ bool turns_beside(const struct turns *turns, uint64_t now)
     return false;
 }
 
+void turns_announce(struct turns *turns, uint64_t horizon)
+{
+    turns->horizon = horizon;
+    if (turns->page != NULL && turns->seat != TURNS_NO_SEAT)
+        store(&turns->page->seats[turns->seat].horizon, horizon);
+}
+
 void turns_drained(struct turns *turns, uint64_t now)
 {
-    turns->horizon = now;
-    if (turns->page != NULL && turns->seat != TURNS_NO_SEAT)
-        store(&turns->page->seats[turns->seat].horizon, now);
+    turns_announce(turns, now);
 }
 
 uint64_t turns_charged_to_others(const struct turns *turns)

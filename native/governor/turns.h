@@ -46,6 +46,8 @@ struct turns {
     uint64_t taken;      /* how often the turn came to us from another, or from nobody */
     uint64_t free_word;  /* a turn that we saw free, */
     uint64_t free_since; /* and since when */
+    bool woken;          /* back after a time without work, and has had no turn since, */
+    uint64_t visited;    /* and was charged so much as a guest */
     uint64_t floor_due;  /* when a share of a lower rank is owed a turn */
     uint64_t seen_owner[ALIQUOT_SEATS_MAX];   /* of neighbours: who sat there, */
     uint64_t seen_virtual[ALIQUOT_SEATS_MAX]; /* how far it was, which never goes back, */
@@ -67,10 +69,12 @@ void turns_begin(struct turns *turns, aliquot_turns *page, uint64_t owner);
 /* Take a seat or find the own one, write it anew. False: none is free. */
 bool turns_sit(struct turns *turns, uint64_t now);
 
-/* Ask for the turn. True: it is ours, until it is renewed at the latest at `now` + TURNS_GRANT. False: wait
- * until `*look` at the latest, or until the own seat's futex changes, and ask again. */
-bool turns_ask(struct turns *turns, uint64_t now, uint64_t *look);
-/* No longer waiting: the launch was made, or is made out of turn. */
+/* Ask for the turn, for a launch that should take `predicted` (0: not known). True: it is ours, until it is renewed at the latest at `now` + TURNS_GRANT; or we may launch a
+ * little as a guest beside long work of who has it (then turns_ours() is false). False: wait until `*look` at the
+ * latest, or until the own seat's futex changes, and ask again. */
+bool turns_ask(struct turns *turns, uint64_t predicted, uint64_t now, uint64_t *look);
+/* No longer waiting: the launch was made, or is made out of turn. A guest goes on waiting until its work has ended,
+ * or who has the turn would keep it. */
 void turns_stop_waiting(struct turns *turns);
 
 /* Until when somebody's turn has been announced to last; 0 where nobody's is. */
@@ -92,6 +96,8 @@ bool turns_contended(const struct turns *turns, uint64_t now, uint64_t span);
 void turns_charge(struct turns *turns, int64_t ns);
 /* Whether a neighbour has said that work of its own may still be under way. */
 bool turns_beside(const struct turns *turns, uint64_t now);
+/* Work of ours that was launched out of turn may be under way until `horizon`. */
+void turns_announce(struct turns *turns, uint64_t horizon);
 /* Nothing of ours is under way. */
 void turns_drained(struct turns *turns, uint64_t now);
 /* What all others were charged in total: differences of it tell what they had meanwhile. */

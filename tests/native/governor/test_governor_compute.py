@@ -222,6 +222,14 @@ def test_a_page_of_zeros_or_ones_is_as_good_as_none(card: Card) -> None:
         assert answer["launches"] > 1000 * len(card.shares)
 
 
+def test_a_short_request_does_not_wait_for_the_end_of_a_long_kernel(card: Card) -> None:
+    """After the first long one, whose length nobody knew. Without a governor it waits 2.4 ms."""
+    request = f"kernel=500000 sync=1 think={20 * MILLISECOND}"
+    answers = card.together(2 * SECOND, (card.share(300), request), (card.share(700), "kernel=80000000"))
+    assert answers[0]["mean_wait"] <= 3 * MILLISECOND
+    assert answers[0]["launches"] > 80
+
+
 def test_a_short_kernel_beside_itself_waits_microseconds_only(card: Card) -> None:
     answers = card.together(SECOND // 2, (card.share(500), "kernel=100000 sync=1"))
     assert answers[0]["mean_wait"] <= 110 * MICROSECOND
