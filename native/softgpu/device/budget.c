@@ -85,31 +85,50 @@ static held look(const char *folder) {
     return found;
 }
 
-/* "8589934592", "8G", "512M". */
+/* "8589934592", "8G", "512M", "512MiB"; and a line end, for a file. */
 static bool parse_bytes(const char *text, uint64_t *bytes) {
+    static const char units[] = "KMGT";
     char *end;
-    unsigned shift = 0;
-    uint64_t number = strtoull(text, &end, 10);
-    if (end == text)
+    if (*text < '0' || *text > '9') /* strtoull takes "-1" */
         return false;
-    switch (*end) {
-    case 'K': shift = 10; break;
-    case 'M': shift = 20; break;
-    case 'G': shift = 30; break;
-    case 'T': shift = 40; break;
-    default: break;
-    }
+    errno = 0;
+    uint64_t number = strtoull(text, &end, 10);
+    const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
+    unsigned shift = unit != NULL ? 10 * (unsigned)(unit - units + 1) : 0;
+    if (unit != NULL)
+        end += strncmp(end + 1, "iB", 2) == 0 ? 3 : 1;
+    if (errno != 0 || end[strspn(end, " \t\r\n")] != '\0')
+        return false;
     *bytes = number > UINT64_MAX >> shift ? UINT64_MAX : number << shift;
     return true;
 }
 
-static bool configured(const char *folder, uint64_t *bytes) {
-    char path[FILE_SIZE], text[64];
-    const char *variable = getenv("ALIQUOT_SOFTGPU_MEMORY_BUDGET");
-    if (variable != NULL && parse_bytes(variable, bytes))
-        return true;
-    snprintf(path, sizeof path, "%s/memory-budget", folder);
-    return sg_file_text(path, text, sizeof text) > 0 && parse_bytes(text, bytes);
+typedef enum { DEFAULT, CONFIGURED, NONSENSE } setting;
+
+/* The variable, else the file. An empty one is none. */
+static setting configured(const sg_device *device, const char *folder, uint64_t *bytes) {
+    char path[FILE_SIZE], text[64], complaint[256];
+    const char *name = "ALIQUOT_SOFTGPU_MEMORY_BUDGET", *value = getenv(name);
+    if (value == NULL || *value == '\0') {
+        name = "the file memory-budget";
+        snprintf(path, sizeof path, "%s/memory-budget", folder);
+        value = sg_file_text(path, text, sizeof text) > 0 ? text : "";
+    }
+    if (value[strspn(value, " \t\r\n")] == '\0')
+        return DEFAULT;
+    if (parse_bytes(value, bytes))
+        return CONFIGURED;
+    snprintf(complaint, sizeof complaint, "%s says '%.*s', which is no number of bytes such as 8589934592, 512M or 8G", name,
+             (int)(strcspn(value, "\n") < 60 ? strcspn(value, "\n") : 60), value);
+    sg_log_once(device, "memory-budget", complaint);
+    return NONSENSE;
+}
+
+bool sg_budget_understood(const sg_device *device) {
+    char folder[sizeof device->folder];
+    uint64_t bytes;
+    devices_folder(device, folder);
+    return configured(device, folder, &bytes) != NONSENSE;
 }
 
 static uint64_t by_machine(const held *now) {
@@ -122,11 +141,11 @@ static uint64_t by_machine(const held *now) {
     return (without_us < memory.limit ? without_us : memory.limit) / 2;
 }
 
-static uint64_t budget(const char *folder, const held *now) {
+static uint64_t budget(const sg_device *device, const char *folder, const held *now) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static uint64_t asked_ns, bytes;
     uint64_t result;
-    if (configured(folder, &result))
+    if (configured(device, folder, &result) == CONFIGURED)
         return result;
     /* Nobody waits: a fork may have copied the lock in any state. */
     if (pthread_mutex_trylock(&lock) != 0)
@@ -141,9 +160,9 @@ static uint64_t budget(const char *folder, const held *now) {
     return result;
 }
 
-static bool kept(const char *folder, uint64_t more) {
+static bool kept(const sg_device *device, const char *folder, uint64_t more) {
     held now = look(folder);
-    uint64_t sum = now.arenas + now.host, limit = budget(folder, &now);
+    uint64_t sum = now.arenas + now.host, limit = budget(device, folder, &now);
     return sum <= limit && more <= limit - sum;
 }
 
@@ -162,11 +181,11 @@ static void repair_all(const char *folder) {
 bool sg_budget_allows(sg_device *device, uint64_t more) {
     char folder[sizeof device->folder];
     devices_folder(device, folder);
-    if (kept(folder, more))
+    if (kept(device, folder, more))
         return true;
     (void)sg_used_bytes(device);
     repair_all(folder);
-    if (kept(folder, more))
+    if (kept(device, folder, more))
         return true;
     sg_log_once(device, "memory", "the machine's budget for software GPUs is used up");
     return false;

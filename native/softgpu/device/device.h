@@ -182,6 +182,8 @@ int sg_chunk_commit(sg_device *device, uint32_t chunk);
 
 /* May software GPUs take `more` bytes of the machine's memory beyond what they hold? */
 bool sg_budget_allows(sg_device *device, uint64_t more);
+/* False: what the budget was set to makes no sense; the device's log says so. */
+bool sg_budget_understood(const sg_device *device);
 /* Page-locked memory of this process: counted while it lives. -ENOMEM beyond the budget. */
 int sg_host_memory_take(sg_device *device, uint64_t bytes);
 void sg_host_memory_give(sg_device *device, uint64_t bytes);

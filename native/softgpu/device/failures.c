@@ -28,17 +28,24 @@ struct sg_failing {
     sg_failures now;
 };
 
-static const struct {
-    int branch, version;
-} branches[] = {{470, 11040}, {510, 11060}, {515, 11070}, {520, 11080}, {525, 12000}, {530, 12010},
-                {535, 12020}, {545, 12030}, {550, 12040}, {555, 12050}, {560, 12060}, {565, 12070},
-                {570, 12080}, {575, 12090}, {580, 13000}, {590, 13010}, {595, 13020}, {615, SG_CUDA_VERSION}};
+/* By NVIDIA's release notes of CUDA, and those of the PTX ISA. */
+static const sg_driver_branch branches[] = {
+    {470, 11040, 74}, {510, 11060, 76}, {515, 11070, 77}, {520, 11080, 78}, {525, 12000, 80}, {530, 12010, 81},
+    {535, 12020, 82}, {545, 12030, 83}, {550, 12040, 84}, {555, 12050, 85}, {560, 12060, 85}, {565, 12070, 86},
+    {570, 12080, 87}, {575, 12090, 88}, {580, 13000, 90}, {590, 13010, 91}, {595, 13020, 92},
+    {615, SG_CUDA_VERSION, 95},
+};
 
-int sg_cuda_version_of_branch(int branch) {
+const sg_driver_branch *sg_driver_branch_of(int branch) {
     for (size_t i = 0; i < sizeof branches / sizeof *branches; i++)
         if (branches[i].branch == branch)
-            return branches[i].version;
-    return 0;
+            return &branches[i];
+    return NULL;
+}
+
+int sg_cuda_version_of_branch(int branch) {
+    const sg_driver_branch *found = sg_driver_branch_of(branch);
+    return found != NULL ? found->cuda_version : 0;
 }
 
 /* ---- one line ---- */

@@ -47,6 +47,12 @@ bool sg_failures_allocation(sg_device *device);
  * `cheap`: a few loads for a device that this process has opened, where a file edited by hand is noticed at the next
  * question that is not; of another, what is known may be LOOK_NS old. */
 int sg_oldest_branch(sg_device *devices, int count, bool cheap);
+/* A branch of drivers: 470, whose CUDA is 11040 and takes PTX up to .version 7.4. */
+typedef struct {
+    int branch, cuda_version, ptx_version;
+} sg_driver_branch;
+/* NULL for a branch that is not known. */
+const sg_driver_branch *sg_driver_branch_of(int branch);
 /* CUDA's version of a driver branch, as cuDriverGetVersion tells it; 0 for a branch that is not known. */
 int sg_cuda_version_of_branch(int branch);
 

@@ -1,4 +1,5 @@
 /* What a device that was told to fail does to its contexts, allocations and kernels: device/failures.h. */
+#include <stdio.h>
 #include <time.h>
 
 #include "failing.h"
@@ -77,9 +78,28 @@ void sg_failing_linger(sg_device *device, uint64_t began_ns) {
         rest(10000000);
 }
 
-int sg_driver_cuda_version(bool cheap) {
+static const sg_driver_branch *told_branch(bool cheap) {
     int count;
     sg_device *devices = sg_inventory(&count);
-    int told = sg_oldest_branch(devices, count, cheap);
-    return told != 0 ? sg_cuda_version_of_branch(told) : SG_CUDA_VERSION;
+    return sg_driver_branch_of(sg_oldest_branch(devices, count, cheap));
+}
+
+int sg_driver_cuda_version(bool cheap) {
+    const sg_driver_branch *told = told_branch(cheap);
+    return told != NULL ? told->cuda_version : SG_CUDA_VERSION;
+}
+
+CUresult sg_failing_ptx(const char *text, size_t length, const sg_jit_options *options) {
+    const sg_driver_branch *told = told_branch(false);
+    char message[160];
+    int line = 0, version = told != NULL ? sg_ptx_version(text, length, &line) : 0;
+    if (told == NULL || version <= told->ptx_version)
+        return CUDA_SUCCESS;
+    snprintf(message, sizeof message,
+             "line %d: Unsupported .version %d.%d; the driver of branch %d (CUDA %d.%d) knows PTX up to '%d.%d'", line,
+             version / 10, version % 10, told->branch, told->cuda_version / 1000, told->cuda_version / 10 % 100,
+             told->ptx_version / 10, told->ptx_version % 10);
+    sg_log_unsupported("ptx", message);
+    sg_jit_log(options, true, message);
+    return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
 }

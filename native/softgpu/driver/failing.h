@@ -17,5 +17,8 @@ bool sg_device_lost(const sg_failures *failures);
 /* What cuDriverGetVersion says, and which functions there are: of the oldest branch that a device was told
  * (sg_oldest_branch). */
 int sg_driver_cuda_version(bool cheap);
+/* UNSUPPORTED_PTX_VERSION, and a line in both logs, where a device was told to have a driver that is older than the
+ * text. Without that any version is taken: what does not run is named by itself. */
+CUresult sg_failing_ptx(const char *text, size_t length, const sg_jit_options *options);
 
 #endif

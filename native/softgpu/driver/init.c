@@ -46,6 +46,9 @@ static CUresult find_devices(void) {
         count = sg_visible_select(visible, devices, device_count, chosen);
     if (count == 0)
         return CUDA_ERROR_NO_DEVICE;
+    /* Who sets a limit wants it held: the default instead would be a surprise, and a program is told nowhere else. */
+    if (!sg_budget_understood(&devices[visible != NULL ? chosen[0] : 0]))
+        return CUDA_ERROR_INVALID_VALUE;
     if ((gpus = calloc((size_t)count, sizeof *gpus)) == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     for (int i = 0; i < count; i++) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver.h"
+#include "failing.h"
 
 struct CUlinkState_st {
     sg_jit_options options; /* the caller's buffers: they must live until cuLinkDestroy */
@@ -90,6 +90,11 @@ static CUresult add(CUlinkState state, int type, const void *data, size_t size) 
     CUresult result = sg_image_ptx(data, size, &text, &length, log, sizeof log);
     if (result != CUDA_SUCCESS) {
         sg_jit_log(&state->options, true, log);
+        return result;
+    }
+    result = sg_failing_ptx(text, length, &state->options);
+    if (result != CUDA_SUCCESS) {
+        free(text);
         return result;
     }
     return append(state, text, length);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver.h"
+#include "failing.h"
 
 enum { LOG_BYTES = 4096 };
 
@@ -27,6 +27,9 @@ CUresult sg_result_of(sg_status status) {
 
 CUresult sg_code_parse(const char *text, size_t length, const sg_jit_options *options, sg_module **code) {
     char log[LOG_BYTES] = "";
+    CUresult known = sg_failing_ptx(text, length, options);
+    if (known != CUDA_SUCCESS)
+        return known;
     sg_status status = sg_module_create(text, length, log, sizeof log, code);
     if (status == SG_UNSUPPORTED)
         sg_log_unsupported("ptx", log);

@@ -87,6 +87,9 @@ typedef struct sg_memory {
 sg_status sg_module_create(const char *ptx, size_t length, char *log, size_t log_size, sg_module **module);
 void sg_module_destroy(sg_module *module);
 
+/* What `.version` says, at `*line`: 80 for 8.0. 0 where the text does not begin with one. */
+int sg_ptx_version(const char *text, size_t length, int *line);
+
 /* Merge several PTX texts into one self-contained text that sg_module_create takes: extern
  * declarations resolved against definitions of the others, duplicates of .version/.target
  * dropped, clashing file-local (static) names renamed. *merged is malloc'd. This is cuLink*. */

@@ -43,7 +43,7 @@ EXAMPLES = (
     ("lost", "the device is lost: no context can be made, NVML says so"),
     ("hang", "kernels do not end until this is cleared"),
     ("slow=2.5", "kernels take so many times as long"),
-    ("driver=535", "the driver is of this branch: later functions are not found"),
+    ("driver=535", "the driver is of this branch: later functions are not found, newer PTX is refused"),
     ("without=power", "NVML does not know this part of it"),
 )
 

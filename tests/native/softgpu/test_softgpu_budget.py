@@ -45,6 +45,32 @@ def test_all_devices_and_processes_share_the_budget_and_the_killed_give_theirs_b
     assert next_answer(second, "again")["again"] == 8
 
 
+@pytest.mark.parametrize("value", ["nonsense", "-1", "8X", "8GG", "1.5G", "99999999999999999999"])
+def test_a_budget_that_makes_no_sense_is_named_and_no_program_begins(
+    box: Box, device: Path, value: str
+) -> None:
+    process = box.start("budget.py", "1", "0", ALIQUOT_SOFTGPU_MEMORY_BUDGET=value)
+    assert "AssertionError: b'CUDA_ERROR_INVALID_VALUE'" in process.communicate(timeout=60)[1]
+    (line,) = box.log(device)
+    assert line.startswith(
+        f"memory-budget ALIQUOT_SOFTGPU_MEMORY_BUDGET says '{value.splitlines()[0]}', which is no"
+    )
+
+
+@pytest.mark.parametrize("value", ["20M", "20MiB", "20480K", "20971520", " "])
+def test_a_budget_is_of_bytes_or_of_a_binary_unit(box: Box, device: Path, value: str) -> None:
+    budget_of(box, "20M\n" if value == " " else "-1")
+    seen = box.run("budget.py", "16", "0", ALIQUOT_SOFTGPU_MEMORY_BUDGET=value.strip())
+    assert seen["filled"] == 10
+    assert box.log(device) == ["memory the machine's budget for software GPUs is used up"]
+
+
+def test_a_file_that_makes_no_sense_is_named_as_well(box: Box, device: Path) -> None:
+    budget_of(box, "much\n")
+    assert box.start("budget.py", "1", "0").wait(timeout=60) != 0
+    assert "memory-budget the file memory-budget says 'much'" in box.log(device)[0]
+
+
 @pytest.mark.usefixtures("device")
 def test_page_locked_memory_counts_while_its_process_lives(box: Box) -> None:
     budget_of(box, "20M")

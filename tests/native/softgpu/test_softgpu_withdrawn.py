@@ -18,6 +18,7 @@ from aliquot.softgpu.failing import DRIVER_BRANCHES, clear_failures, order_failu
 
 NOT_SUPPORTED, FUNCTION_NOT_FOUND = 801, 13
 ALWAYS = {"cuGetProcAddress_v2", "cuGetProcAddress_v2_ptsz"}
+PTX_UNKNOWN = 222
 VERSIONS = (
     *((470, 11040), (510, 11060), (515, 11070), (520, 11080), (525, 12000), (530, 12010), (535, 12020)),
     *((545, 12030), (550, 12040), (555, 12050), (560, 12060), (565, 12070), (570, 12080), (575, 12090)),
@@ -115,6 +116,46 @@ def test_of_several_devices_the_oldest_driver_counts_also_where_it_is_not_visibl
 
 
 def test_arguments_on_the_stack_and_by_value_pass_a_gate(box: Box, device: Path, client_python: str) -> None:
-    """A client whose launches go through late functions, on a driver that has them by a hair."""
-    tell(device, "driver=590")
+    """A client whose launches go through late functions, on a driver that is told to have them all: its compiler
+    makes PTX that no older one takes."""
+    tell(device, "driver=615")
     box.run("cuda_core_client.py", python=client_python)
+
+
+@pytest.fixture(scope="module")
+def cuda_of_ptx() -> dict[str, int]:
+    """The first CUDA version that takes a PTX version, as NVIDIA's own Python package has it."""
+    python = ROOT / ".clients" / "bin" / "python"
+    question = (
+        "import json; from cuda.bindings.utils import get_minimal_required_cuda_ver_from_ptx_ver as of; "
+        "versions = [f'{major}.{minor}' for major in (7, 8, 9) for minor in range(9)]; found = {}\n"
+        "for version in versions:\n"
+        "    try: found[version] = of(version)\n"
+        "    except ValueError: pass\n"
+        "print(json.dumps(found))"
+    )
+    asked = subprocess.run([str(python), "-c", question], capture_output=True, text=True, check=False)
+    if asked.returncode != 0:
+        pytest.skip("the client environment has no cuda.bindings")
+    return {str(version): int(cuda) for version, cuda in json.loads(asked.stdout).items()}
+
+
+@pytest.mark.parametrize(("branch", "cuda"), VERSIONS)
+def test_a_driver_takes_ptx_up_to_the_version_of_its_cuda(
+    box: Box, device: Path, cuda_of_ptx: dict[str, int], branch: int, cuda: int
+) -> None:
+    tell(device, f"driver={branch}")
+    seen = box.run("ptx_versions.py", *cuda_of_ptx)["seen"]
+    for (version, needs), outcome in zip(cuda_of_ptx.items(), seen, strict=True):
+        library = 0 if cuda >= 12000 else NOT_SUPPORTED  # cuLibraryLoadData came with CUDA 12
+        expected = [0, library, 0] if needs <= cuda else [PTX_UNKNOWN, library or PTX_UNKNOWN, PTX_UNKNOWN]
+        assert outcome["results"] == expected, (version, outcome)
+
+
+def test_ptx_that_the_driver_does_not_know_is_named_with_its_line(box: Box, device: Path) -> None:
+    assert box.run("ptx_versions.py", "9.3")["seen"][0]["results"] == [0, 0, 0]
+    tell(device, "driver=535")
+    (seen,) = box.run("ptx_versions.py", "9.3")["seen"]
+    said = "line 2: Unsupported .version 9.3; the driver of branch 535 (CUDA 12.2) knows PTX up to '8.2'"
+    assert (seen["results"], seen["log"], seen["same"]) == ([PTX_UNKNOWN] * 3, said, True)
+    assert box.log(device) == [f"ptx {said}"]

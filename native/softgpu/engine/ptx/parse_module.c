@@ -86,18 +86,39 @@ static void skip_section(sg_parser *parser) {
     }
 }
 
-/* .version 8.0: the lexer reads 8.0 as a double. */
+/* The lexer reads 8.0 as a double. */
+static int version_of(const sg_token *token) {
+    int major = 0, minor = 0;
+    size_t i = 0;
+    for (; i < token->length && token->text[i] >= '0' && token->text[i] <= '9' && major < 100; i++)
+        major = major * 10 + token->text[i] - '0';
+    for (i++; i < token->length && token->text[i] >= '0' && token->text[i] <= '9' && minor < 10; i++)
+        minor = minor * 10 + token->text[i] - '0';
+    return major * 10 + minor;
+}
+
+/* .version 8.0 */
 static void parse_version(sg_parser *parser) {
     if (parser->token.kind != TOKEN_DOUBLE)
         sg_unexpected(parser, "a version such as 8.0");
-    int major = 0, minor = 0;
-    size_t i = 0;
-    for (; i < parser->token.length && parser->token.text[i] >= '0' && parser->token.text[i] <= '9' && major < 100; i++)
-        major = major * 10 + parser->token.text[i] - '0';
-    for (i++; i < parser->token.length && parser->token.text[i] >= '0' && parser->token.text[i] <= '9' && minor < 10; i++)
-        minor = minor * 10 + parser->token.text[i] - '0';
-    parser->ir->ptx_version = major * 10 + minor;
+    parser->ir->ptx_version = version_of(&parser->token);
     sg_advance(parser);
+}
+
+int sg_ptx_version(const char *text, size_t length, int *line) {
+    char unread[1];
+    sg_compiler compiler;
+    sg_lexer lexer;
+    sg_compiler_open(&compiler, unread, sizeof unread);
+    if (setjmp(compiler.escape))
+        return 0; /* the lexer takes nothing from the arena */
+    sg_lexer_open(&lexer, &compiler, text, length);
+    sg_token token = sg_lex(&lexer);
+    if (token.kind != TOKEN_DOTTED || !sg_token_is(&token, "version"))
+        return 0;
+    token = sg_lex(&lexer);
+    *line = token.line;
+    return token.kind == TOKEN_DOUBLE ? version_of(&token) : 0;
 }
 
 /* .target sm_80, debug */
