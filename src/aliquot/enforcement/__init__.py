@@ -12,7 +12,7 @@ from aliquot.enforcement.attestation import build_of
 from aliquot.enforcement.governor import governor_folder
 from aliquot.enforcement.isolation import TAKEN_AHEAD, achievable_isolation, why_advisory
 from aliquot.enforcement.ledger import create_ledger, live_slots, read_ledger
-from aliquot.enforcement.limits import write_limits
+from aliquot.enforcement.limits import limits_agree, write_limits
 from aliquot.enforcement.turns import create_turns
 from aliquot.enforcement.verifying import (
     PROGRAM,
@@ -30,6 +30,7 @@ __all__ = [
     "create_ledger",
     "create_turns",
     "governor_folder",
+    "limits_agree",
     "live_slots",
     "nothing_to_try",
     "program_arguments",

@@ -39,6 +39,29 @@ def write_limits(path: Path, *, lease: Lease, gpus: Mapping[GpuUuid, Gpu], pause
         raise unwritable(path, error) from error
 
 
+def limits_agree(path: Path, lease: Lease) -> bool | None:
+    """Whether ``path`` says what ``lease`` has, of all that a change changes; None where it cannot be read.
+
+    What each context charges is the card's, and not compared.
+    """
+    try:
+        found = path.read_bytes()
+    except OSError:
+        return None
+    if len(found) < abi.Limits.RECORD_SIZE or not found.startswith(abi.LIMITS_MAGIC):
+        return None
+    wanted = _limits(lease, {}, paused=lease.paused_at is not None)
+    sequence = struct.unpack_from("<I", found, abi.Limits.SEQUENCE.offset)[0]
+    places = [(abi.Limits.FLAGS.offset, abi.Limits.FLAGS)]
+    for index in range(len(lease.shares)):
+        base = abi.Limits.DEVICES.offset + index * abi.LimitsDevice.RECORD_SIZE
+        for field in (abi.LimitsDevice.MEMORY, abi.LimitsDevice.COMPUTE, abi.LimitsDevice.POLICY):
+            places.append((base + field.offset, field))
+    return sequence % 2 == 0 and all(
+        found[at : at + field.size] == wanted[at : at + field.size] for at, field in places
+    )
+
+
 def _limits(lease: Lease, gpus: Mapping[GpuUuid, Gpu], *, paused: bool) -> bytes:
     if not 0 < len(lease.shares) <= abi.DEVICES_MAX:
         raise AliquotError(

@@ -26,18 +26,28 @@ def with_book(
     *,
     cordoned: Mapping[GpuUuid, str | None],
     inside: Collection[int],
+    over: Mapping[GpuUuid, int] | None = None,
 ) -> Snapshot:
     """``snapshot`` with cordons, and with the memory that processes outside the book hold.
 
-    ``inside``: host pids of the live leases' processes.
+    ``inside``: host pids of the live leases' processes. ``over``: bytes that leases use beyond
+    what they have, which are as gone as those outside.
     """
     return replace(
         snapshot,
         gpus=tuple(
-            replace(gpu, cordoned=gpu.uuid in cordoned, outside_memory=outside_memory(gpu, inside))
+            replace(
+                gpu,
+                cordoned=gpu.uuid in cordoned,
+                outside_memory=_with(outside_memory(gpu, inside), over, gpu),
+            )
             for gpu in snapshot.gpus
         ),
     )
+
+
+def _with(outside: Bytes | None, over: Mapping[GpuUuid, int] | None, gpu: Gpu) -> Bytes | None:
+    return None if outside is None else Bytes(outside + (over or {}).get(gpu.uuid, 0))
 
 
 def outside_memory(gpu: Gpu, inside: Collection[int]) -> Bytes | None:

@@ -24,6 +24,7 @@ from aliquot.model import (
     Notice,
     Placed,
     PlacementPolicy,
+    Policy,
     Reason,
     Refused,
     Severity,
@@ -31,6 +32,7 @@ from aliquot.model import (
     Usage,
     Vendor,
 )
+from aliquot.node import changing
 from aliquot.node.attesting import Ungoverned, watch_attestation
 from aliquot.node.cdi import edits_inside
 from aliquot.node.checking import Check, check_machine
@@ -111,7 +113,7 @@ class Machine:
             notice = Notice("book", Severity.ERROR, error.message, error.next[0][0] if error.next else None)
             return replace(snapshot, notices=(*snapshot.notices, notice))
         inside = pids_inside(live, processes_carrying([lease.id for lease in live]), self._slots(live))
-        return with_book(snapshot, cordoned=cordons, inside=inside)
+        return with_book(snapshot, cordoned=cordons, inside=inside, over=self._over(live))
 
     def leases(self, *, ended: bool = False, since: int | None = None) -> tuple[Lease, ...]:
         self.reap()
@@ -284,12 +286,29 @@ class Machine:
         self.reap(only=done.lease)
         return done
 
+    # ---- change ----
+
+    def resize(self, lease: Lease, ask: Ask | None, policy: Policy | None) -> Lease:
+        """Its size or its policy, while its programs run. Raises AliquotError with the refusal."""
+        return changing.resize(self.paths, self.book, self._ready(new=False), lease, ask, policy)
+
+    def pause(self, lease: Lease) -> Lease:
+        return changing.pause(self.paths, self.book, self._ready(new=False), lease)
+
+    def resume(self, lease: Lease) -> Lease:
+        return changing.resume(self.paths, self.book, self._ready(new=False), lease)
+
+    def extend(self, lease: Lease, expires_at: int) -> Lease:
+        self.reap()
+        return self.book.set_expiry(lease.id, expires_at, at=time.time_ns())
+
     # ---- measure ----
 
     def usage_of(self, lease: Lease) -> tuple[Usage, ...]:
         if not lease.state.live:
             return self.book.usages(lease=lease.id)
-        return settle(lease, self.ledger(lease), at=time.time_ns())
+        past = self.book.stretches(lease.id).get(lease.id, ())
+        return settle(lease, self.ledger(lease), at=time.time_ns(), past=past)
 
     def usage(self, *, by: str, since: int | None, until: int | None) -> UsageReport:
         self.reap()
@@ -301,7 +320,7 @@ class Machine:
         pairs = [(lease, usage) for lease in leases for usage in self.usage_of(lease)]
         return UsageReport(
             rows=tally(pairs, by=by, since=begin, until=end),
-            coverage=coverage(known, leases, since=begin, until=end),
+            coverage=coverage(known, leases, since=begin, until=end, past=self.book.stretches()),
             since=begin,
             until=end,
         )
@@ -422,6 +441,17 @@ class Machine:
         snapshot = self.look()
         self.book.note_gpus(snapshot.gpus, at=time.time_ns())
         return snapshot
+
+    def _over(self, leases: Sequence[Lease]) -> dict[GpuUuid, int]:
+        """By GPU, what leases use beyond what they have: shrunk below its use, a lease keeps the
+        bytes until its programs free them, and until then nobody else can have them."""
+        over: dict[GpuUuid, int] = {}
+        for lease in leases:
+            ledger = self.ledger(lease) if lease.governed else None
+            for share, device in zip(lease.shares, ledger.devices if ledger else (), strict=False):
+                if device.used is not None and share.memory is not None:
+                    over[share.gpu] = over.get(share.gpu, 0) + max(0, device.used - share.memory)
+        return over
 
     def _slots(self, leases: Sequence[Lease]) -> dict[LeaseId, tuple[int, ...]]:
         """Pids in the ledgers of ``leases`` that mean something in our pid namespace."""

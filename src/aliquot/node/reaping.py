@@ -25,6 +25,7 @@ from aliquot.model import (
     Severity,
 )
 from aliquot.node.cdi import USUAL_FOLDERS, edits_inside, remove_stale_specs, write_spec
+from aliquot.node.changing import limits_differ, make_agree
 from aliquot.node.looking import boot_id, by_uuid, look_here
 from aliquot.node.paths import Paths
 from aliquot.node.releasing import release_lease, stop_new_work
@@ -62,6 +63,8 @@ def reap(paths: Paths, book: Book, *, tell: Tell, only: LeaseId | None = None) -
         _perform(reaper, found)
     if over:
         live = [lease for lease in book.leases(live=True) if only in (None, lease.id)]
+    if any(limits_differ(paths, lease) for lease in live):  # a change that was killed midway
+        make_agree(paths, book, live, _gpus(paths))
     if only is None:
         _remove_orphans(reaper, folders, live)
         _remake(reaper, [lease for lease in live if lease.id not in folders or missing_files(paths, lease)])

@@ -34,7 +34,9 @@ def release_lease(
     """
     try:
         now = time.time_ns()
-        usages = settle(lease, read_ledger(ledger_file(paths, lease.id), devices=len(lease.shares)), at=now)
+        ledger = read_ledger(ledger_file(paths, lease.id), devices=len(lease.shares))
+        past = book.stretches(lease.id).get(lease.id, ())
+        usages = settle(lease, ledger, at=now, past=past)
         book.end(lease.id, at=now, why=why, usages=usages, seen=seen)
     except AliquotError as error:
         if error.reason is not Reason.LEASE_ENDED:

@@ -24,6 +24,7 @@ from aliquot.placement.explanations import explain, headline
 from aliquot.placement.models import matches, short_name
 from aliquot.placement.nearest import nearest
 from aliquot.placement.placing import place
+from aliquot.placement.refitting import refit
 from aliquot.placement.rooms import IDLE_MEMORY
 
-__all__ = ["IDLE_MEMORY", "explain", "headline", "matches", "nearest", "place", "short_name"]
+__all__ = ["IDLE_MEMORY", "explain", "headline", "matches", "nearest", "place", "refit", "short_name"]

@@ -18,6 +18,7 @@ from aliquot.model import (
     NobodyHolder,
     Policy,
     Share,
+    Stretch,
     Thousandths,
 )
 
@@ -188,3 +189,22 @@ def test_what_usage_sums_up_is_what_coverage_calls_leased(
     covered = coverage(cards, leases, since=since, until=until)
     assert (row.byte_ns if row else 0) == sum(cover.leased_byte_ns or 0 for cover in covered)
     assert (row.compute_ns if row else 0) == sum(cover.leased_compute_ns for cover in covered)
+
+
+def test_a_resized_lease_covers_each_stretch_with_what_it_had_then() -> None:
+    """Leased and unleased are still exactly the card."""
+    gpu = KnownGpu(GpuUuid("GPU-a"), "T4", Bytes(100), 0, 100)
+    now = Share(gpu.uuid, Bytes(40), Thousandths(400))
+    lease = Lease(
+        id=LeaseId("abcde"), state=LeaseState.HELD, ask="40", shares=(now,), policy=Policy.FAIR,
+        isolation=Isolation.SOFT, holder=NobodyHolder(), user="ann", command=None, created_at=0, held_at=10,
+    )  # fmt: skip
+    past = {lease.id: (Stretch(10, 30, (Share(gpu.uuid, Bytes(10), Thousandths(100)),)),)}
+    (row,) = coverage([gpu], [lease], since=20, until=60, past=past)
+    assert row.leased_byte_ns == 10 * 10 + 30 * 40
+    assert row.leased_compute_ns == 10 * 100 + 30 * 400
+    assert row.unleased_byte_ns == 100 * 40 - 1300
+    (usage,) = settle(lease, None, at=60, past=past[lease.id])
+    assert (usage.byte_ns, usage.compute_ns) == (20 * 10 + 30 * 40, 20 * 100 + 30 * 400)
+    (tallied,) = tally([(lease, usage)], by="user", since=20, until=60)
+    assert (tallied.byte_ns, tallied.compute_ns) == (row.leased_byte_ns, row.leased_compute_ns)

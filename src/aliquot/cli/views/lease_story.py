@@ -10,7 +10,7 @@ from aliquot.cli.output.kinds import UNKNOWN
 from aliquot.cli.output.streams import printable
 from aliquot.cli.output.tables import aligned
 from aliquot.cli.views.leases import LEASES, LeaseRow, compute_text, holder_text, isolation_text
-from aliquot.model import Attestation, Ledger, Share, Usage, format_bytes, format_compute
+from aliquot.model import Attestation, LeaseState, Ledger, Share, Usage, format_bytes, format_compute
 
 if TYPE_CHECKING:
     from aliquot.node import LeaseEvent, Ungoverned
@@ -86,6 +86,11 @@ def usage_item(usage: Usage) -> dict[str, object]:
 def _state(row: LeaseRow, now: int) -> str:
     lease = row.lease
     since = format_duration((lease.ended_at or now) - lease.created_at)
+    if lease.state is LeaseState.HELD and lease.paused_at is not None:
+        paused = format_duration(now - lease.paused_at)
+        return f"held, paused for {paused}: its launches wait until `aliquot resume {lease.id}`"
+    if lease.state is LeaseState.RELEASING:
+        return f"releasing ({lease.end_why or 'by hand'}): it gets no more memory"
     if lease.ended_at is None:
         return f"{lease.state.value}, {since} old"
     return f"{lease.state.value} after {since} ({lease.end_why or 'the book does not say why'})"
