@@ -64,8 +64,8 @@ def test_a_program_without_our_variable_is_known_by_its_library_path(gpu_box: Bo
 
 def test_an_expired_lease_gives_a_late_program_nothing(gpu_box: Box) -> None:
     box = with_a_bare_driver(gpu_box)
-    lease = box.aliquot("lease", "--gpu", "1GiB", "--for", "1s", "-o", "name").stdout.strip()
-    later = f"while [ ! -e go ]; do sleep 0.05; done; echo see | {sys.executable} {TENANT}"
+    lease = box.aliquot("lease", "--gpu", "1GiB", "-o", "name").stdout.strip()
+    later = f"touch here; while [ ! -e go ]; do sleep 0.05; done; echo see | {sys.executable} {TENANT}"
     folder = box.state.parent
     process = subprocess.Popen(
         [sys.executable, "-m", "aliquot", "run", "-q", "--lease", lease, "--", "sh", "-c", later],
@@ -75,6 +75,8 @@ def test_an_expired_lease_gives_a_late_program_nothing(gpu_box: Box) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+    box.eventually((folder / "here").exists, within=60)
+    assert box.aliquot("extend", lease, "--for", "1s").returncode == 0
     box.eventually(lambda: "releasing" in box.aliquot("leases").stdout, within=20)
     (folder / "go").touch()
     seen, _ = process.communicate(timeout=30)
