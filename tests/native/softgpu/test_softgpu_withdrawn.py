@@ -116,8 +116,8 @@ def test_of_several_devices_the_oldest_driver_counts_also_where_it_is_not_visibl
 
 
 def test_arguments_on_the_stack_and_by_value_pass_a_gate(box: Box, device: Path, client_python: str) -> None:
-    """A client whose launches go through late functions, on a driver that is told to have them all: its compiler
-    makes PTX that no older one takes."""
+    """A client whose launches go through late functions, on a driver that is told to have them all:
+    its compiler makes PTX that no older one takes."""
     tell(device, "driver=615")
     box.run("cuda_core_client.py", python=client_python)
 
