@@ -324,6 +324,7 @@ static bool is_stuck(struct gate *gate, uint64_t began, uint64_t *seen, uint64_t
         if (gate->spent || now - began < PATIENCE)
             return false;
         gate->distrust_until = now + DISTRUST;
+        turns_forget(&gate->turns);
         return false; /* it goes on as at a cap */
     }
     return true;

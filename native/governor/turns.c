@@ -16,7 +16,7 @@
 #define COURTESY (300 * TURNS_MICROSECOND)
 /* Nobody announces more than this: a longer turn is nonsense, and free. */
 #define LONGEST (1000 * TURNS_MILLISECOND)
-/* A neighbour is never taken to be further behind us than this, whatever it writes. */
+/* A neighbour is never taken to be further behind us or ahead of us than this, whatever the page says. */
 #define FURTHEST (200 * TURNS_MILLISECOND)
 /* Beside a turn that lasts this much longer, who comes back to work may launch a little: the driver gives it
  * slices, and a short request does not wait for the end of a long kernel. */
@@ -71,6 +71,15 @@ static bool is_free(uint64_t word, uint64_t now)
 void turns_begin(struct turns *turns, aliquot_turns *page, uint64_t owner)
 {
     *turns = (struct turns){.page = page, .owner = owner, .seat = TURNS_NO_SEAT, .share = {.weight = 1}};
+}
+
+void turns_forget(struct turns *turns)
+{
+    struct turns_share share = turns->share;
+    uint64_t charged = turns->charged;
+    turns_begin(turns, turns->page, turns->owner);
+    turns->share = share;
+    turns->charged = charged;
 }
 
 static void write_seat(struct turns *turns)
@@ -128,16 +137,18 @@ static void meet(struct turns *turns, int at)
     turns->seen_charged[at] = load(&seat->charged);
 }
 
-/* How far the owner of `seat` is, believed as far as it can be: it does not go back, and is not further
- * behind us than a share that was there could be. */
+/* How far who sits at `at` is, believed as far as it can be: it does not go back, and is not further from us
+ * than a share that was there could be. What is beyond that is not remembered. */
 static uint64_t virtual_of(struct turns *turns, int at)
 {
     uint64_t said = load(&turns->page->seats[at].virtual);
-    uint64_t least = turns->virtual > scaled(FURTHEST, turns->share.weight)
-                         ? turns->virtual - scaled(FURTHEST, turns->share.weight) : 0;
+    uint64_t far = scaled(FURTHEST, turns->share.weight);
+    uint64_t least = turns->virtual > far ? turns->virtual - far : 0, most = add_capped(turns->virtual, far);
     meet(turns, at);
+    if (said > most)
+        return most;
     if (said < turns->seen_virtual[at])
-        said = turns->seen_virtual[at];
+        said = turns->seen_virtual[at] < most ? turns->seen_virtual[at] : most;
     turns->seen_virtual[at] = said;
     return said > least ? said : least;
 }

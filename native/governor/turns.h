@@ -66,6 +66,9 @@ struct turns_others {
 /* Begin; `page` NULL: none. `owner` is a number that no other process drew. */
 void turns_begin(struct turns *turns, aliquot_turns *page, uint64_t owner);
 
+/* Begin anew, knowing nothing of the neighbours and owed nothing: what we knew was of no use. */
+void turns_forget(struct turns *turns);
+
 /* Take a seat or find the own one, write it anew. False: none is free. */
 bool turns_sit(struct turns *turns, uint64_t now);
 
