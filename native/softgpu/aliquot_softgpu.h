@@ -23,7 +23,7 @@ typedef struct {
     uint64_t now_ns;       /* on the device's clock */
     uint64_t slice_ns;
     uint64_t compute_ns;   /* of all processes since the device was made */
-    uint64_t switching_ns; /* the compute engine changed hands: nobody's */
+    uint64_t switching_ns; /* the compute engine changed hands: nobody's; 0 in real mode */
     uint64_t switches, preemptions;
     int32_t time;          /* 0 real, 1 scaled, 2 virtual */
     int32_t unused;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "model_layout.h"
+#include "turns.h"
 
 uint64_t sg_monotonic_ns(void) {
     struct timespec now;
@@ -50,13 +51,12 @@ uint64_t sg_busy_ns(sg_device *device) {
     return busy;
 }
 
-/* Since when the kernel that runs right now holds the device; 0: none does. A holder killed while it ran left
- * `running_since_ns` behind, but not the lock. */
-static uint64_t running_since(sg_device *device, int slot) {
+/* A holder killed while it ran left `running_since_ns` behind, but not the lock. */
+uint64_t sg_running_since(sg_device *device, int slot) {
     uint64_t since = atomic_load(&device->state->running_since_ns);
     if (since == 0 || (slot >= 0 && atomic_load(&device->state->running_slot) != (uint32_t)slot))
         return 0;
-    if (!sg_lock_held_elsewhere(sg_state_file(device), SG_LOCK_RUN) &&
+    if (!sg_turn_is_held(device, sg_state_file(device)) &&
         atomic_load(&device->state->running_slot) != (uint32_t)device->slot)
         return 0;
     return since;
@@ -64,7 +64,7 @@ static uint64_t running_since(sg_device *device, int slot) {
 
 /* What it adds to the last second. */
 uint64_t sg_running_busy_ns(sg_device *device, int slot, uint64_t now_ns) {
-    uint64_t since = running_since(device, slot);
+    uint64_t since = sg_running_since(device, slot);
     uint64_t end = now_ns / SG_BUCKET_NS * SG_BUCKET_NS, begin = end - 10 * SG_BUCKET_NS;
     return since == 0 || since >= end ? 0 : end - (since > begin ? since : begin);
 }
@@ -95,7 +95,7 @@ static int modelled_samples(const sg_model *model, sg_sample samples[SG_SAMPLES]
 int sg_recent_samples(sg_device *device, sg_sample samples[SG_SAMPLES]) {
     sg_model *model = sg_model_used(device) ? sg_model_look(device) : NULL;
     if (model == NULL)
-        return samples_of(&device->state->recent, sg_monotonic_ns(), running_since(device, -1), samples);
+        return samples_of(&device->state->recent, sg_monotonic_ns(), sg_running_since(device, -1), samples);
     int count = modelled_samples(model, samples);
     free(model);
     return count;

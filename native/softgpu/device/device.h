@@ -83,11 +83,16 @@ typedef struct {
 } sg_file;
 #define SG_NO_FILE ((sg_file){.number = -1})
 
-/* A turn that was waited for and passed by: it is not waited for again. */
+/* This process's turn on a device in real mode: turns.h. */
 typedef struct {
-    uint64_t running_since_ns; /* of the kernel that held the device too long; 0: none */
-    uint64_t next_in_line; /* who stood first in line and did not move; 0: none */
-} sg_passed;
+    enum { SG_TURN_NONE, SG_TURN_KEPT, SG_TURN_OURS } held;
+    uint64_t number;            /* of the turn that we have, or had until it was taken away */
+    uint64_t began_ns;          /* what is not charged yet */
+    uint64_t charged_before_ns; /* to our slot, when this kernel began */
+    uint64_t slice_began_ns;
+    _Atomic uint64_t slice_end_ns; /* while `contested`: somebody waits for it */
+    _Atomic bool contested;
+} sg_turn;
 
 /* One device, opened by this process. */
 typedef struct {
@@ -107,10 +112,8 @@ typedef struct {
     pthread_mutex_t sharing; /* of the next two */
     uint16_t joined[SG_MAXIMUM_SHARES]; /* how often this process holds each share */
     uint16_t joined_events[SG_MAXIMUM_EVENTS];
-    pthread_mutex_t turn; /* the threads of this process, one after another */
-    uint64_t turn_began_ns; /* under `turn`, as the two below */
-    bool turn_is_ours; /* false: we run beside whoever holds the device */
-    sg_passed passed;
+    pthread_mutex_t launching; /* the threads of this process, one after another */
+    sg_turn turn;
 } sg_device;
 
 /* ---- facts (facts.c, inventory.c) ---- */
@@ -213,10 +216,20 @@ uint64_t sg_used_bytes(sg_device *device);
 
 uint64_t sg_monotonic_ns(void); /* CLOCK_MONOTONIC: one clock for all processes of the machine */
 
-/* Kernels of one device run one after another, whichever process they are of. Who holds the device for
- * too long is passed by: see turns.c. */
+/* Kernels of one device run one after another, and those of different processes in slices. Who holds the
+ * device and does not move is passed by: see turns.h. In scaled and virtual mode the model does all this,
+ * and these only count. */
 int sg_turn_begin(sg_device *device);
 void sg_turn_end(sg_device *device, uint64_t instructions);
+/* Between the two. Has the turn to end now, because the slice is used up and somebody waits, or was it taken
+ * away? From any thread; cheap where nobody waits. */
+bool sg_turn_due(sg_device *device);
+/* Lets the others go first, and returns when it is our turn again. Nothing of the kernel may run meanwhile. */
+void sg_turn_give_way(sg_device *device);
+/* How long the kernel had the device so far: not what it waited. From any thread. */
+uint64_t sg_turn_held_ns(sg_device *device);
+/* This process leaves the device. */
+void sg_turn_leave(sg_device *device);
 
 /* The past in whole tenths of a second, oldest first, as thousandths of each that the device was busy.
  * Returns how many there are, at most SG_SAMPLES. */

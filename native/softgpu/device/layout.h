@@ -11,7 +11,7 @@
 #include "device.h"
 
 #define SG_STATE_MAGIC UINT64_C(0x3145544154535153) /* "SQSTATE1" */
-#define SG_STATE_VERSION 5
+#define SG_STATE_VERSION 6
 #define SG_BUCKETS 16 /* of the recent past ... */
 #define SG_BUCKET_NS UINT64_C(100000000) /* ... 100 ms each */
 
@@ -20,7 +20,7 @@ typedef struct {
     _Atomic uint64_t busy_ns[SG_BUCKETS];
 } sg_recent;
 
-enum { SG_SLOT_FREE = 0, SG_SLOT_USED = 1, SG_SLOT_NEXT_IN_LINE = 2 };
+enum { SG_SLOT_FREE = 0, SG_SLOT_USED = 1 };
 
 typedef struct {
     _Atomic uint32_t used; /* SG_SLOT_... */
@@ -29,6 +29,7 @@ typedef struct {
     _Atomic uint64_t start_ticks; /* field 22 of /proc/self/stat: tells a reused pid */
     _Atomic uint64_t busy_ns;
     _Atomic uint64_t launches;
+    _Atomic uint64_t turns; /* a kernel may have many */
     _Atomic uint64_t instructions;
     _Atomic uint32_t most_chunks; /* held at once */
     _Atomic uint64_t incarnation; /* how many processes have had this slot */
@@ -77,14 +78,21 @@ struct sg_state {
     _Atomic uint64_t model_published;      /* which area holds the model: publishing.c */
     _Atomic uint32_t wake[SG_MODEL_SLOTS]; /* who waits on the model's clock sleeps on its slot's word */
     _Atomic uint64_t busy_ns;
-    _Atomic uint64_t running_since_ns; /* 0: nothing runs */
+    _Atomic uint64_t turn; /* whose it is, as a number: turns.h */
+    _Atomic uint64_t kept_until_ns;
+    _Atomic uint64_t line; /* the number of the first place in line: line.c */
+    _Atomic uint32_t line_slot; /* who took it last */
+    uint32_t unused_2;
+    _Atomic uint64_t running_since_ns; /* 0: nothing runs. Who makes it 0 charges the time, nobody else */
     _Atomic uint32_t running_slot;
-    _Atomic uint32_t turn_changes; /* who waits for a turn sleeps on this word: turns.c */
+    _Atomic uint32_t turn_changes; /* who waits for a turn sleeps on this word: line.c */
+    _Atomic uint64_t switches, preemptions;
     sg_recent recent;
     _Atomic uint64_t memory_errors[2]; /* corrected, uncorrected */
     _Atomic uint64_t incident_count;
     sg_incident_place incidents[SG_INCIDENTS];
     sg_slot slots[SG_MAXIMUM_PROCESSES];
+    _Atomic uint64_t waiting_since_ns[SG_MAXIMUM_PROCESSES]; /* for a turn; 0: it does not */
     _Atomic uint64_t host_bytes[SG_MAXIMUM_PROCESSES]; /* page-locked memory of each slot: budget.c */
     sg_share shares[SG_MAXIMUM_SHARES];
     sg_shared_event events[SG_MAXIMUM_EVENTS];
@@ -94,7 +102,9 @@ struct sg_state {
 /* Bytes locked, far behind the file's content. All are OFD locks: they go with the open file, so a
  * kill frees them, they work across pid namespaces, and closing another descriptor of the same file
  * in the same process (the NVML library does) leaves them alone, unlike POSIX locks. */
-enum { SG_LOCK_METADATA = 0, SG_LOCK_QUEUE = 1, SG_LOCK_RUN = 2, SG_LOCK_SLOTS = 64, SG_LOCK_SHARES = 1024 };
+enum { SG_LOCK_METADATA = 0, SG_LOCK_SLOTS = 64, SG_LOCK_SHARES = 1024 };
+/* Of turns, and of first places in line, there are as many bytes, one behind the other: turns.h, line.c. */
+enum { SG_LOCK_TURN = 8192, SG_LOCK_NUMBERS = 1 << 29, SG_LOCK_LINE = 1 << 30 };
 
 /* -ETIMEDOUT after `patience_ns`. Never waits in the kernel: see locks.c. */
 int sg_lock_take(int file, int which, uint64_t patience_ns);
@@ -148,7 +158,9 @@ void sg_file_close(sg_file *file);
 
 void sg_recent_add(sg_recent *recent, uint64_t from_ns, uint64_t to_ns);
 uint64_t sg_recent_busy_ns(sg_recent *recent, uint64_t now_ns);
-/* What the kernel running now adds to the last second; `slot` < 0: whoever's. */
+/* Since when the kernel that runs right now has its turn; 0: none runs. `slot` < 0: whoever's. */
+uint64_t sg_running_since(sg_device *device, int slot);
+/* What it adds to the last second. */
 uint64_t sg_running_busy_ns(sg_device *device, int slot, uint64_t now_ns);
 /* Punch a run of chunks out of the arena. */
 void sg_arena_discard(sg_device *device, uint32_t first, uint32_t count);

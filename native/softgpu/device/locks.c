@@ -100,5 +100,5 @@ void sg_mutexes_reset(sg_device *device) {
     pthread_mutex_init(&device->files, NULL);
     pthread_mutex_init(&device->metadata, NULL);
     pthread_mutex_init(&device->sharing, NULL);
-    pthread_mutex_init(&device->turn, NULL);
+    pthread_mutex_init(&device->launching, NULL);
 }

@@ -51,16 +51,24 @@ static void read_modelled(sg_device *device, const sg_model *model, sg_busy_repo
     }
 }
 
+/* What is not charged yet of the turn that somebody has now. */
+static uint64_t running_ns(sg_device *device, int slot, uint64_t now_ns) {
+    uint64_t since = sg_running_since(device, slot);
+    return since == 0 || since >= now_ns ? 0 : now_ns - since;
+}
+
 static int read_real(sg_device *device, sg_busy_report *report) {
     sg_process *processes = calloc(SG_MAXIMUM_PROCESSES, sizeof *processes);
     if (processes == NULL)
         return -ENOMEM;
     report->now_ns = sg_monotonic_ns();
-    report->compute_ns = sg_busy_ns(device);
+    report->compute_ns = sg_busy_ns(device) + running_ns(device, -1, report->now_ns);
+    report->switches = atomic_load(&device->state->switches);
+    report->preemptions = atomic_load(&device->state->preemptions);
     report->count = sg_processes(device, processes, SG_MAXIMUM_PROCESSES);
     for (int i = 0; i < report->count; i++) {
         sg_account *account = &report->accounts[i];
-        *account = (sg_account){.pid = processes[i].pid, .living = true, .compute_ns = processes[i].busy_ns,
+        *account = (sg_account){.pid = processes[i].pid, .living = true, .compute_ns = processes[i].busy_ns + running_ns(device, processes[i].slot, report->now_ns),
                                 .kernels = processes[i].launches};
         memcpy(account->name, processes[i].name, sizeof account->name);
     }

@@ -134,6 +134,7 @@ static void describe_self(sg_slot *slot) {
     slot->start_ticks = sg_process_stat(slot->pid, &ticks, &stopped) ? ticks : 0;
     slot->busy_ns = 0;
     slot->launches = 0;
+    slot->turns = 0;
     slot->instructions = 0;
     slot->most_chunks = 0;
     memset(&slot->recent, 0, sizeof slot->recent);
@@ -154,6 +155,7 @@ int sg_process_enter(sg_device *device) {
             continue;
         describe_self(slot);
         atomic_store(&device->state->host_bytes[i], 0);
+        atomic_store(&device->state->waiting_since_ns[i], 0);
         device->incarnation = atomic_fetch_add(&slot->incarnation, 1) + 1;
         atomic_store(&slot->used, SG_SLOT_USED);
         device->slot = i;
@@ -172,6 +174,7 @@ void sg_process_leave(sg_device *device) {
     if (slot == SG_NO_SLOT)
         return;
     sg_model_leave(device);
+    sg_turn_leave(device);
     atomic_store(&device->state->slots[slot].used, SG_SLOT_FREE);
     device->slot = SG_NO_SLOT;
     if (file < 0)

@@ -88,6 +88,7 @@ void sg_state_close(sg_device *device) {
     device->state = NULL;
     device->state_reopened = false;
     device->slot = SG_NO_SLOT;
+    device->turn = (sg_turn){0};
 }
 
 /* Closing our duplicate of an open file drops no lock while the parent has its own. */

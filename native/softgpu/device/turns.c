@@ -1,175 +1,33 @@
-/* Turns: kernels of one device run one after another, and how long each took is written down.
- *
- * Two locks instead of one: a process first takes QUEUE, then RUN, then lets QUEUE go. With RUN alone,
- * a process that launches in a loop takes the lock again before the one that waits has woken, and the
- * neighbour starves. With QUEUE in front, the waiter stands next in line already.
- *
- * Nobody waits for ever. Kernels of different processes touch different memory, so turns are for time,
- * not for correctness, and a turn can be passed by: at once when its holder is stopped (SIGSTOP, a
- * debugger), after LONG_NS in any case. The kernel that passes runs beside the holder's. Its time counts
- * for its process; the device is busy through the holder already.
- *
- * Waiting is sleeping on `turn_changes`, which whoever changes something counts up. Its lowest bit says
- * that somebody sleeps. The locks alone decide: a wake-up lost to a kill costs one POLL_NS. Waiting in
- * fcntl instead would hand a turn to a process that has been stopped since. */
-#include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
+/* A turn on a device: it begins, gives way when its slice is used up, ends, and is charged. See turns.h. */
 #include <pthread.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "layout.h"
 #include "model.h"
+#include "turns.h"
 
-#define POLL_NS UINT64_C(10000000)
-#define LOOK_NS UINT64_C(100000000) /* from here on, see whether the holder is stopped */
-#define LONG_NS UINT64_C(1000000000) /* from here on, run beside the holder */
+/* ---- what was used ---- */
 
-enum { SLEEPERS = 1, ONE_CHANGE = 2 };
-
-/* What stands before us, never 0, and since when it has not changed. */
-typedef struct {
-    uint64_t what, since_ns, looked_ns;
-    int slot;
-} watched;
-
-typedef struct {
-    sg_device *device;
-    int file;
-    bool next; /* we hold QUEUE */
-    bool queue_passed;
-    watched runner, queue;
-} waiting;
-
-static void announce(sg_state *state) {
-    if ((atomic_fetch_add(&state->turn_changes, ONE_CHANGE) & SLEEPERS) == 0)
+void sg_turn_charge(sg_device *device, int slot, uint64_t began_ns) {
+    sg_state *state = device->state;
+    uint64_t ended = sg_monotonic_ns(), began = began_ns;
+    if (!atomic_compare_exchange_strong(&state->running_since_ns, &began, 0))
         return;
-    atomic_fetch_and(&state->turn_changes, ~(uint32_t)SLEEPERS);
-    syscall(SYS_futex, &state->turn_changes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-static void sleep_unless_changed(sg_state *state, uint32_t seen) {
-    struct timespec longest = {.tv_nsec = POLL_NS};
-    syscall(SYS_futex, &state->turn_changes, FUTEX_WAIT, seen, &longest, NULL, 0);
-}
-
-static bool is_held(int error) {
-    return error == -EAGAIN || error == -EACCES || error == -EINTR;
-}
-
-/* True when what stands there is to be passed by. `passed` is what we passed by the last time. */
-static bool is_stuck(const sg_device *device, watched *it, uint64_t what, int slot, uint64_t passed) {
-    uint64_t now = sg_monotonic_ns();
-    if (it->what != what)
-        *it = (watched){.what = what, .since_ns = now, .looked_ns = now, .slot = slot};
-    if (what == passed || now - it->since_ns >= LONG_NS)
-        return true;
-    if (now - it->looked_ns < LOOK_NS)
-        return false;
-    it->looked_ns = now;
-    return slot >= 0 && slot < SG_MAXIMUM_PROCESSES && sg_slot_stopped(device, slot);
-}
-
-static bool runner_is_stuck(waiting *w) {
-    sg_device *device = w->device;
-    uint64_t since = atomic_load(&device->state->running_since_ns) | 1; /* 0 where the holder does not say */
-    uint32_t slot = atomic_load(&device->state->running_slot);
-    if (!is_stuck(device, &w->runner, since, slot < SG_MAXIMUM_PROCESSES ? (int)slot : -1,
-                  device->passed.running_since_ns))
-        return false;
-    device->passed.running_since_ns = since;
-    return true;
-}
-
-/* Who stands first in line: a slot, and how many turns its process has had, in one number; it moves on
- * with every turn. 1 where nobody says so. */
-static uint64_t first_in_line(const sg_device *device, int *slot) {
-    for (*slot = 0; *slot < SG_MAXIMUM_PROCESSES; ++*slot) {
-        const sg_slot *one = &device->state->slots[*slot];
-        if (*slot != device->slot && atomic_load(&one->used) == SG_SLOT_NEXT_IN_LINE)
-            return atomic_load(&one->launches) * SG_MAXIMUM_PROCESSES + (unsigned)*slot + 2;
-    }
-    return 1;
-}
-
-static bool queue_is_stuck(waiting *w) {
-    sg_device *device = w->device;
-    int slot;
-    uint64_t first = first_in_line(device, &slot);
-    if (!is_stuck(device, &w->queue, first, slot, device->passed.next_in_line))
-        return false;
-    device->passed.next_in_line = first;
-    return true;
-}
-
-static void mark_next(const sg_device *device, uint32_t from, uint32_t to) {
-    if (device->slot != SG_NO_SLOT)
-        atomic_compare_exchange_strong(&device->state->slots[device->slot].used, &from, to);
-}
-
-/* One try: 0 when the device is ours. */
-static int step_forward(waiting *w) {
-    if (!w->next && !w->queue_passed) {
-        int error = sg_lock_try(w->file, SG_LOCK_QUEUE);
-        if (error != 0)
-            return error;
-        w->next = true;
-        mark_next(w->device, SG_SLOT_USED, SG_SLOT_NEXT_IN_LINE);
-    }
-    return sg_lock_try(w->file, SG_LOCK_RUN);
-}
-
-static void leave_queue(waiting *w) {
-    if (!w->next)
+    if (ended < began_ns)
+        return; /* not our clock: somebody wrote it who should not */
+    sg_recent_add(&state->recent, began_ns, ended);
+    atomic_fetch_add(&state->busy_ns, ended - began_ns);
+    if (slot == SG_NO_SLOT)
         return;
-    mark_next(w->device, SG_SLOT_NEXT_IN_LINE, SG_SLOT_USED);
-    sg_lock_drop(w->file, SG_LOCK_QUEUE);
-    announce(w->device->state);
+    sg_recent_add(&state->slots[slot].recent, began_ns, ended);
+    atomic_fetch_add(&state->slots[slot].busy_ns, ended - began_ns);
 }
 
-/* 0: the device is ours; -EBUSY: it is held, and we go ahead all the same. */
-static int wait_for_turn(waiting *w) {
-    sg_state *state = w->device->state;
-    int error = step_forward(w);
-    while (is_held(error)) {
-        uint32_t seen = atomic_fetch_or(&state->turn_changes, SLEEPERS) | SLEEPERS;
-        error = step_forward(w); /* again: it may have changed before we said that we sleep */
-        if (!is_held(error))
-            break;
-        if (runner_is_stuck(w))
-            return -EBUSY;
-        if (!w->next && !w->queue_passed && queue_is_stuck(w))
-            w->queue_passed = true;
-        else
-            sleep_unless_changed(state, seen);
-        error = step_forward(w);
-    }
-    return error;
+static uint64_t charged_ns(const sg_device *device) {
+    return device->slot == SG_NO_SLOT ? 0 : atomic_load(&device->state->slots[device->slot].busy_ns);
 }
 
-int sg_turn_begin(sg_device *device) {
-    pthread_mutex_lock(&device->turn);
-    if (sg_model_used(device)) {
-        device->turn_is_ours = false; /* the model shares the device out, in its own time */
-        return 0;
-    }
-    waiting w = {.device = device, .file = sg_state_file(device)};
-    int error = w.file < 0 ? w.file : wait_for_turn(&w);
-    leave_queue(&w);
-    if (error != 0 && error != -EBUSY) {
-        pthread_mutex_unlock(&device->turn);
-        return error;
-    }
-    device->turn_is_ours = error == 0;
-    device->turn_began_ns = sg_monotonic_ns();
-    if (device->turn_is_ours) {
-        device->passed = (sg_passed){0};
-        atomic_store(&device->state->running_slot, (uint32_t)device->slot);
-        atomic_store(&device->state->running_since_ns, device->turn_began_ns);
-    }
-    return 0;
+uint64_t sg_turn_held_ns(sg_device *device) {
+    uint64_t began = device->turn.began_ns, charged = charged_ns(device) - device->turn.charged_before_ns;
+    return atomic_load(&device->state->running_since_ns) == began ? charged + sg_monotonic_ns() - began : charged;
 }
 
 static void count_launch(sg_device *device, uint64_t instructions) {
@@ -179,33 +37,142 @@ static void count_launch(sg_device *device, uint64_t instructions) {
     atomic_fetch_add(&device->state->slots[device->slot].instructions, instructions);
 }
 
-static void count_time(sg_device *device, uint64_t instructions) {
-    sg_state *state = device->state;
-    uint64_t began = device->turn_began_ns, ended = sg_monotonic_ns();
-    if (device->turn_is_ours) {
-        sg_recent_add(&state->recent, began, ended);
-        atomic_fetch_add(&state->busy_ns, ended - began);
+/* A kernel runs from here on. */
+static void run(sg_device *device) {
+    device->turn.began_ns = sg_monotonic_ns();
+    atomic_store(&device->state->running_slot, (uint32_t)device->slot);
+    atomic_store(&device->state->running_since_ns, device->turn.began_ns);
+}
+
+/* ---- slices ---- */
+
+static void begin_slice(sg_turn *turn) {
+    turn->slice_began_ns = sg_monotonic_ns();
+    atomic_store(&turn->contested, false);
+}
+
+/* One slice follows another as long as nobody waits; who comes waits for the end of the one that it came in. */
+static bool slice_used_up(sg_device *device) {
+    sg_turn *turn = &device->turn;
+    uint64_t now = sg_monotonic_ns(), slice = (uint64_t)device->facts.time_slice_ns;
+    if (!atomic_load(&turn->contested)) {
+        uint64_t before = (now - turn->slice_began_ns) / slice;
+        atomic_store(&turn->slice_end_ns, turn->slice_began_ns + (before + 1) * slice);
+        atomic_store(&turn->contested, true);
     }
-    if (device->slot == SG_NO_SLOT)
+    return now >= atomic_load(&turn->slice_end_ns);
+}
+
+static bool still_ours(const sg_device *device) {
+    return atomic_load(&device->state->turn) == sg_turn_word(device->turn.number, false);
+}
+
+bool sg_turn_due(sg_device *device) {
+    return !still_ours(device) || (sg_line_sleeps(device->state) && slice_used_up(device));
+}
+
+/* ---- having it and not ---- */
+
+/* Nothing but the byte says that we have it; after it was taken away, not even that. */
+static void let_go(sg_device *device) {
+    uint64_t word = sg_turn_word(device->turn.number, false);
+    int file = sg_state_file(device);
+    device->turn.held = SG_TURN_NONE;
+    /* An open file that only the mapping keeps cannot be told to let go. */
+    if (device->state_reopened || file < 0)
+        atomic_compare_exchange_strong(&device->state->turn, &word, sg_turn_word(device->turn.number + 1, false));
+    if (file >= 0)
+        sg_lock_drop(file, sg_turn_byte(device->turn.number));
+    sg_line_announce(device->state);
+}
+
+static void keep(sg_device *device) {
+    sg_turn *turn = &device->turn;
+    sg_state *state = device->state;
+    uint64_t until = sg_monotonic_ns() + SG_TURN_KEEP_NS, word = sg_turn_word(turn->number, false);
+    if (atomic_load(&turn->contested) && atomic_load(&turn->slice_end_ns) < until)
+        until = atomic_load(&turn->slice_end_ns);
+    atomic_store(&state->kept_until_ns, until);
+    if (!atomic_compare_exchange_strong(&state->turn, &word, sg_turn_word(turn->number, true))) {
+        let_go(device);
         return;
-    sg_slot *slot = &state->slots[device->slot];
-    sg_recent_add(&slot->recent, began, ended);
-    atomic_fetch_add(&slot->busy_ns, ended - began);
-    count_launch(device, instructions);
+    }
+    turn->held = SG_TURN_KEPT;
+}
+
+/* The turn that we kept, where nobody took it. */
+static bool take_up(sg_device *device) {
+    sg_turn *turn = &device->turn;
+    uint64_t word = sg_turn_word(turn->number, true);
+    if (turn->held != SG_TURN_KEPT)
+        return false;
+    turn->held = SG_TURN_OURS;
+    if (atomic_compare_exchange_strong(&device->state->turn, &word, sg_turn_word(turn->number, false)) &&
+        !sg_turn_due(device))
+        return true;
+    let_go(device);
+    return false;
+}
+
+static int wait_for_turn(sg_device *device) {
+    int error = sg_line_wait(device);
+    if (error != 0)
+        return error;
+    begin_slice(&device->turn);
+    if (atomic_load(&device->state->running_slot) != (uint32_t)device->slot)
+        atomic_fetch_add(&device->state->switches, 1);
+    if (device->slot != SG_NO_SLOT)
+        atomic_fetch_add(&device->state->slots[device->slot].turns, 1);
+    return 0;
+}
+
+int sg_turn_begin(sg_device *device) {
+    pthread_mutex_lock(&device->launching);
+    if (sg_model_used(device))
+        return 0; /* the model shares the device out, in its own time */
+    int error = take_up(device) ? 0 : wait_for_turn(device);
+    if (error != 0) {
+        pthread_mutex_unlock(&device->launching);
+        return error;
+    }
+    device->turn.charged_before_ns = charged_ns(device);
+    run(device);
+    return 0;
+}
+
+void sg_turn_give_way(sg_device *device) {
+    bool ours = still_ours(device);
+    if (ours && !sg_line_waits(device)) {
+        begin_slice(&device->turn);
+        return;
+    }
+    sg_turn_charge(device, device->slot, device->turn.began_ns);
+    if (ours)
+        atomic_fetch_add(&device->state->preemptions, 1);
+    let_go(device);
+    /* Where there is no line any more (the device was removed), the kernel goes on to its end all the same. */
+    if (wait_for_turn(device) == 0)
+        run(device);
 }
 
 void sg_turn_end(sg_device *device, uint64_t instructions) {
-    if (device->turn_is_ours)
-        atomic_store(&device->state->running_since_ns, 0);
-    if (sg_model_used(device))
-        count_launch(device, instructions);
-    else
-        count_time(device, instructions);
-    if (device->turn_is_ours) {
-        int file = sg_state_file(device);
-        if (file >= 0)
-            sg_lock_drop(file, SG_LOCK_RUN);
-        announce(device->state);
+    count_launch(device, instructions);
+    if (!sg_model_used(device)) {
+        sg_turn_charge(device, device->slot, device->turn.began_ns);
+        if (device->turn.held == SG_TURN_OURS && (!sg_line_sleeps(device->state) || !slice_used_up(device)))
+            keep(device);
+        else if (device->turn.held == SG_TURN_OURS)
+            let_go(device);
     }
-    pthread_mutex_unlock(&device->turn);
+    pthread_mutex_unlock(&device->launching);
+}
+
+void sg_turn_leave(sg_device *device) {
+    if (pthread_mutex_trylock(&device->launching) != 0)
+        return; /* a kernel runs: the turn ends with it, or with the process */
+    if (device->turn.held == SG_TURN_KEPT && !take_up(device))
+        device->turn.held = SG_TURN_NONE;
+    if (device->turn.held != SG_TURN_NONE)
+        let_go(device);
+    pthread_mutex_unlock(&device->launching);
 }

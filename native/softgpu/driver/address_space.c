@@ -199,14 +199,14 @@ void sg_kernels_stop(void) {
     sg_gpu *gpu;
     for (int i = 0; i < sg_gpu_count(); i++)
         if (sg_gpu_get(i, &gpu) == CUDA_SUCCESS)
-            pthread_mutex_lock(&gpu->device->turn);
+            pthread_mutex_lock(&gpu->device->launching);
 }
 
 void sg_kernels_go_on(void) {
     sg_gpu *gpu;
     for (int i = sg_gpu_count(); i-- > 0;)
         if (sg_gpu_get(i, &gpu) == CUDA_SUCCESS)
-            pthread_mutex_unlock(&gpu->device->turn);
+            pthread_mutex_unlock(&gpu->device->launching);
 }
 
 void sg_space_lock(void) {

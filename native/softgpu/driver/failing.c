@@ -4,7 +4,8 @@
 
 #include "failing.h"
 
-/* What a program is told after an XID, as NVIDIA's driver does it ("XID Errors"); 0 where its context lives on. */
+/* What a program is told after an XID, as NVIDIA's driver does it ("XID Errors"); 0 where its context lives on. Which
+ * XIDs take the device out of service is for who looks at it: src/aliquot/inventory/nvidia_health.py. */
 static CUresult result_of_xid(uint64_t xid) {
     switch (xid) {
     case 31: return CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -13,10 +14,22 @@ static CUresult result_of_xid(uint64_t xid) {
     case 95: return CUDA_ERROR_ECC_UNCORRECTABLE;
     case 74: return CUDA_ERROR_NVLINK_UNCORRECTABLE;
     case 79: return CUDA_ERROR_DEVICE_UNAVAILABLE;
-    case 63: /* row remapping recorded, ECC page retirement, clocks, and a warning of power: nobody is ended */
+    case 63: /* row remapping and page retirement, rates of errors, tests, clocks and power: nobody is ended */
     case 64:
     case 65:
     case 92:
+    case 93:
+    case 106:
+    case 107:
+    case 121:
+    case 156:
+    case 157:
+    case 160:
+    case 161:
+    case 162:
+    case 163:
+    case 164:
+    case 165:
     case 154: return CUDA_SUCCESS;
     default: return CUDA_ERROR_LAUNCH_FAILED;
     }
@@ -53,6 +66,10 @@ void sg_failing_check(CUcontext context) {
             sg_context_poison(context, result_of_event(&now.events[i]));
 }
 
+CUresult sg_failing_allocation(sg_gpu *gpu) {
+    return sg_failures_allocation(gpu->device) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
 uint64_t sg_failing_duration(sg_device *device, uint64_t ns) {
     sg_failures now;
     if (!sg_failures_any(device, &now))
@@ -66,16 +83,23 @@ static void rest(uint64_t ns) {
         ;
 }
 
-/* In real mode a kernel that hangs or is slow keeps the device, as one that computes does. */
-void sg_failing_linger(sg_device *device, uint64_t began_ns) {
+/* In real mode a kernel that hangs or is slow keeps the device, and gives way, as one that computes does. */
+static void linger(sg_device *device) {
+    enum { LOOK_NS = 1000000 };
+    rest(LOOK_NS);
+    if (sg_turn_due(device))
+        sg_turn_give_way(device);
+}
+
+void sg_failing_linger(sg_device *device) {
     sg_failures now;
     if (sg_model_used(device) || !sg_failures_any(device, &now))
         return;
-    uint64_t took = sg_monotonic_ns() - began_ns;
-    if (now.slow_ppm > 1000000)
-        rest((uint64_t)((double)took * (double)(now.slow_ppm - 1000000) / 1e6));
+    uint64_t takes = (uint64_t)((double)sg_turn_held_ns(device) * (double)now.slow_ppm / 1e6);
+    while (now.slow_ppm > 1000000 && sg_turn_held_ns(device) < takes)
+        linger(device);
     for (; now.hang && !sg_device_lost(&now); sg_failures_now(device, &now))
-        rest(10000000);
+        linger(device);
 }
 
 static const sg_driver_branch *told_branch(bool cheap) {

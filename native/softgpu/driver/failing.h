@@ -9,10 +9,13 @@
 CUresult sg_failing_make(sg_gpu *gpu, uint64_t *seen);
 /* Ends the context where its device was told something that ends contexts. */
 void sg_failing_check(CUcontext context);
+/* Every call that gives a program device memory asks this once, after its arguments are found right: out of memory
+ * where it was told to be. */
+CUresult sg_failing_allocation(sg_gpu *gpu);
 /* What a kernel of `ns` takes now. */
 uint64_t sg_failing_duration(sg_device *device, uint64_t ns);
-/* After a kernel that began at `began_ns`, in its turn. */
-void sg_failing_linger(sg_device *device, uint64_t began_ns);
+/* After a kernel, in its turn. */
+void sg_failing_linger(sg_device *device);
 bool sg_device_lost(const sg_failures *failures);
 /* What cuDriverGetVersion says, and which functions there are: of the oldest branch that a device was told
  * (sg_oldest_branch). */

@@ -94,6 +94,23 @@ static uint64_t cost_of(const sg_device *device, const sg_kernel_operation *kern
     return sg_cost_of_kernel(&device->facts, &work);
 }
 
+static bool is_due(void *device) {
+    return sg_turn_due(device);
+}
+
+static void give_way(void *device) {
+    sg_turn_give_way(device);
+}
+
+static uint64_t held_ns(void *device) {
+    return sg_turn_held_ns(device);
+}
+
+/* The model gives its own slices, after the kernel was computed. */
+static sg_preemption preemption_of(sg_device *device) {
+    return sg_model_used(device) ? (sg_preemption){0} : (sg_preemption){device, is_due, give_way, held_ns};
+}
+
 CUresult sg_kernel_perform(CUcontext context, const sg_kernel_operation *kernel) {
     const sg_geometry *g = &kernel->shape;
     sg_device *device = context->gpu->device;
@@ -112,6 +129,7 @@ CUresult sg_kernel_perform(CUcontext context, const sg_kernel_operation *kernel)
                                                                           : UINT32_MAX,
         .timeout_ns = (uint64_t)device->facts.kernel_timeout_ms * 1000000,
         .worker_threads = sg_worker_count(),
+        .preemption = preemption_of(device),
         .modelled = sg_model_used(device),
         .model_ns = sg_model_now(device),
         .print = print_to_stdout,
@@ -125,9 +143,8 @@ CUresult sg_kernel_perform(CUcontext context, const sg_kernel_operation *kernel)
         return taken;
     if (sg_turn_begin(device) != 0)
         return CUDA_ERROR_OPERATING_SYSTEM;
-    uint64_t began_ns = sg_monotonic_ns();
     sg_status status = sg_run(kernel->function->kernel, &launch, &result);
-    sg_failing_linger(device, began_ns);
+    sg_failing_linger(device);
     sg_turn_end(device, result.instructions);
     sg_timeline_cost(SG_ENGINE_COMPUTE, sg_failing_duration(device, cost_of(device, kernel, &result)), result.bytes);
     result.status = status;

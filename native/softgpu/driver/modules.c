@@ -196,8 +196,8 @@ void sg_module_unload(CUmodule module) {
     }
     pthread_mutex_unlock(&lock);
     /* A kernel of it may still run in another thread. */
-    pthread_mutex_lock(&context->gpu->device->turn);
-    pthread_mutex_unlock(&context->gpu->device->turn);
+    pthread_mutex_lock(&context->gpu->device->launching);
+    pthread_mutex_unlock(&context->gpu->device->launching);
     take_apart(module);
 }
 

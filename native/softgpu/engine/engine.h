@@ -145,6 +145,17 @@ bool sg_kernel_parameter(const sg_kernel *kernel, size_t index, size_t *offset, 
 
 /* ---- launches ---- */
 
+/* Others want the device while a launch runs: it can be told to stand still for a while. */
+typedef struct {
+    void *context;
+    /* Has it to stand still now? From several threads at once, and often. NULL: never. */
+    bool (*due)(void *context);
+    /* Returns when it may go on. From one thread, while no other runs anything of the launch. */
+    void (*give_way)(void *context);
+    /* For how long it had the device so far; that counts for `timeout_ns`. */
+    uint64_t (*held_ns)(void *context);
+} sg_preemption;
+
 typedef struct {
     uint32_t grid[3];
     uint32_t block[3];
@@ -159,6 +170,7 @@ typedef struct {
     bool modelled;                   /* %clock, %globaltimer and nanosleep are of the kernel's own time, */
     uint64_t model_ns;               /* which begins here: see timing.c */
     unsigned worker_threads;         /* at most this many; 1 runs in the caller */
+    sg_preemption preemption;
     /* vprintf, one call of it at a time, from several worker threads at once; may be NULL. */
     void (*print)(void *context, const char *text, size_t length);
     void *print_context;

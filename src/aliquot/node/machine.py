@@ -388,6 +388,12 @@ class Machine:
         gpus = self.softgpu_select(selectors or ["all"])
         return tuple((gpu, software_gpu_log(self.paths, gpu.uuid)) for gpu in gpus)
 
+    def softgpu_failures(self) -> dict[GpuUuid, tuple[str, ...]]:
+        """What every software GPU is told, as ``softgpu_fail`` takes it."""
+        from aliquot.node.software_failures import failures_of_all
+
+        return failures_of_all(self.paths)
+
     def softgpu_busy(self, selector: str) -> "tuple[Gpu, Busy]":
         from aliquot.node.software_failures import software_gpu_busy
 

@@ -28,6 +28,13 @@ def fail_software_gpu(paths: Paths, gpu: GpuUuid, text: str | None, *, clear: bo
     return told
 
 
+def failures_of_all(paths: Paths) -> dict[GpuUuid, tuple[str, ...]]:
+    return {
+        device.uuid: tuple(str(failure) for failure in read_failures(device))
+        for device in list_devices(paths.softgpu)
+    }
+
+
 def software_gpu_busy(paths: Paths, gpu: GpuUuid) -> Busy:
     return read_busy(_device(paths, gpu))
 

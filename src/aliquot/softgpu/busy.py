@@ -63,10 +63,10 @@ class Busy:
     time: str
     now_ns: int
     compute_ns: int
-    slice_ns: int | None
+    slice_ns: int
     switching_ns: int | None
-    switches: int | None
-    preemptions: int | None
+    switches: int
+    preemptions: int
     accounts: tuple[Account, ...]
 
 
@@ -87,10 +87,10 @@ def read_busy(device: SoftGpu) -> Busy:
         time=_TIMES[total.time],
         now_ns=total.now_ns,
         compute_ns=total.compute_ns,
-        slice_ns=total.slice_ns if modelled else None,
+        slice_ns=total.slice_ns,
         switching_ns=total.switching_ns if modelled else None,
-        switches=total.switches if modelled else None,
-        preemptions=total.preemptions if modelled else None,
+        switches=total.switches,
+        preemptions=total.preemptions,
         accounts=tuple(_account(accounts[index], modelled) for index in range(count)),
     )
 

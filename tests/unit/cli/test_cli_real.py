@@ -35,6 +35,24 @@ def test_a_software_gpu_is_found_in_every_shell_until_removed(aliquot: Aliquot, 
     assert aliquot("softgpu", "list", "-q").stdout == ""
 
 
+def test_a_list_of_software_gpus_shows_what_they_were_told_to_do_wrong(aliquot: Aliquot, one_t4: str) -> None:
+    def listed() -> tuple[list[str], str]:
+        (item,) = json.loads(aliquot("softgpu", "list", "-o", "json").stdout)["items"]
+        header, row = aliquot("softgpu", "list", "-o", "wide").stdout.splitlines()
+        assert header.split()[-1] == "FAILURES"
+        return item["failures"], row.split()[-1]
+
+    assert listed() == ([], "none")
+    assert aliquot("softgpu", "fail", one_t4, "xid=62,slow=2").returncode == 0
+    assert listed() == (["xid=62", "slow=2"], "xid=62,slow=2")
+    (gpu,) = json.loads(aliquot("gpus", "-l", "vendor=software", "-o", "json").stdout)["items"]
+    assert (gpu["health"], gpu["healthWhy"]) == ("unhealthy", "XID 62 told by aliquot softgpu fail")
+    assert "failures" not in gpu
+    assert aliquot("softgpu", "list", "--where", "failures=none", "-q").stdout == ""
+    assert aliquot("softgpu", "fail", one_t4, "--clear").returncode == 0
+    assert listed() == ([], "none")
+
+
 def test_a_set_is_made_listed_used_and_removed_by_its_name(
     aliquot: Aliquot, typed: Aliquot, one_t4: str
 ) -> None:
@@ -234,7 +252,8 @@ def test_doctor_gives_a_line_a_check_and_7_for_a_fault(typed: Aliquot, one_t4: s
 def test_what_a_software_gpu_did_is_a_document_like_all_others(typed: Aliquot, one_t4: str) -> None:
     found = json.loads(typed("softgpu", "busy", one_t4, "-o", "json").stdout)
     assert (found["kind"], found["gpu"], found["time"]) == ("Busy", one_t4, "real")
-    assert (found["computeNs"], found["accounts"], found["preemptions"]) == (0, [], None)
+    assert (found["computeNs"], found["accounts"], found["preemptions"]) == (0, [], 0)
+    assert (found["sliceNs"], found["switchingNs"]) == (2_000_000, None)
     assert not [key for key in found if "_" in key]
 
 

@@ -113,6 +113,7 @@ static bool given_up(const sg_worker *worker) {
 
 bool sg_run_block(sg_worker *worker, sg_block *block) {
     bool ran = false, left = false;
+    sg_pause_if_due(worker->grid);
     if (worker->grid->launch->cooperative)
         sg_recheck_grid(block);
     for (uint32_t w = 0; w < block->warp_count; w++) {

@@ -60,8 +60,7 @@ static void describe(sg_grid *grid, const sg_kernel *kernel, const sg_launch *la
     grid->kernel = kernel;
     grid->launch = launch;
     grid->block_total = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-    grid->started_ns = sg_now_ns();
-    grid->deadline_ns = launch->timeout_ns ? grid->started_ns + launch->timeout_ns : 0;
+    grid->deadline_ns = launch->timeout_ns ? sg_now_ns() + launch->timeout_ns : 0;
     grid->threads_per_block = launch->block[0] * launch->block[1] * launch->block[2];
     grid->warps_per_block = (grid->threads_per_block + LANES - 1) / LANES;
     grid->dynamic_base = align_up(kernel->static_shared, kernel->dynamic_alignment);
@@ -74,6 +73,7 @@ static void describe(sg_grid *grid, const sg_kernel *kernel, const sg_launch *la
     wanted = wanted > MOST_WORKERS ? MOST_WORKERS : wanted;
     grid->worker_count = (unsigned)(wanted < grid->block_total ? wanted : grid->block_total);
     pthread_mutex_init(&grid->lock, NULL);
+    pthread_cond_init(&grid->resumed, NULL);
 }
 
 static bool fits_resident(const sg_grid *grid) {
@@ -129,12 +129,14 @@ static bool worth_helping(sg_grid *grid, sg_worker *worker) {
 static void run_all(sg_grid *grid, sg_worker *own, sg_result *result) {
     unsigned others = grid->worker_count - 1;
     bool cooperative = grid->launch->cooperative;
+    sg_join_workers(grid);
     bool helped = others && (cooperative || worth_helping(grid, own)), refused = false;
     sg_job job;
     if (helped && !sg_call_helpers(&job, grid, result, others, cooperative))
         refused = true;
     else
         sg_work(own);
+    sg_leave_workers(grid);
     if (helped) {
         sg_dismiss_helpers(&job, cooperative && !refused);
         refused |= job.failed && cooperative;
@@ -166,6 +168,7 @@ sg_status sg_run(const sg_kernel *kernel, const sg_launch *launch, sg_result *re
     if (worker)
         sg_close_worker(worker);
     free(worker);
+    pthread_cond_destroy(&grid.resumed);
     pthread_mutex_destroy(&grid.lock);
     return result->status;
 }

@@ -149,8 +149,7 @@ struct sg_grid {
     uint64_t block_total;
     _Atomic uint64_t next_block;
     _Atomic int stopping; /* a worker faulted: the others give up */
-    uint64_t deadline_ns; /* 0: none */
-    uint64_t started_ns;
+    _Atomic uint64_t deadline_ns; /* 0: none */
     uint32_t warps_per_block;
     uint32_t threads_per_block;
     uint32_t shared_bytes; /* static and dynamic */
@@ -158,8 +157,14 @@ struct sg_grid {
     uint32_t local_stride; /* bytes from one lane's local memory to the next */
     uint32_t local_limit;  /* bytes of it that may be used */
     unsigned worker_count;
-    pthread_mutex_t lock;  /* of the three below: blocks at a grid-wide barrier */
-    uint64_t waiting;      /* blocks */
+    _Atomic bool pausing;  /* every worker is to stand still: pause.c */
+    pthread_mutex_t lock;  /* of all below */
+    pthread_cond_t resumed;
+    unsigned active;       /* workers, of which ... */
+    unsigned parked;       /* ... stand still */
+    bool away;             /* the device is somebody else's */
+    uint64_t pauses;
+    uint64_t waiting;      /* blocks at a grid-wide barrier */
     uint64_t ended;        /* blocks that finished: they do not come any more */
     uint64_t round;        /* barriers that all passed */
     unsigned char workspace[64];   /* at SG_GRID_WINDOW: for grid barriers in PTX */
@@ -220,6 +225,22 @@ void sg_finish_block(sg_worker *worker, sg_block *block);
 bool sg_open_worker(sg_worker *worker, sg_grid *grid, unsigned number);
 void sg_close_worker(sg_worker *worker);
 void sg_work(sg_worker *worker);
+
+/* ---- pause.c ---- */
+
+/* A worker runs between these two, and nowhere else. */
+void sg_join_workers(sg_grid *grid);
+void sg_leave_workers(sg_grid *grid);
+/* Stands still together with all other workers, while the device is somebody else's. Its thread holds no lock. */
+void sg_pause(sg_grid *grid);
+static inline void sg_pause_if_due(sg_grid *grid) {
+    const sg_preemption *preemption = &grid->launch->preemption;
+    if (preemption->due && (atomic_load_explicit(&grid->pausing, memory_order_relaxed) ||
+                            preemption->due(preemption->context)))
+        sg_pause(grid);
+}
+/* Has the launch had the device for as long as it may? */
+bool sg_out_of_time(sg_grid *grid);
 
 /* ---- barriers.c ---- */
 

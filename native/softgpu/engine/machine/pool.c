@@ -62,10 +62,13 @@ static void help(pool *p, sg_job *job) {
     job->working++;
     pthread_mutex_unlock(&p->lock);
     bool opened = sg_open_worker(&worker, job->grid, number);
-    if (opened)
+    if (opened) {
+        sg_join_workers(job->grid);
         sg_work(&worker);
-    else
+        sg_leave_workers(job->grid);
+    } else {
         atomic_store(&job->grid->stopping, job->grid->launch->cooperative);
+    }
     pthread_mutex_lock(&p->lock);
     sg_report(job->result, &worker);
     job->failed |= !opened;

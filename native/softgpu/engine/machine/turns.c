@@ -236,7 +236,7 @@ static bool look(sg_warp *warp, const sg_insn *insn) {
         warp->stop = true;
         return true;
     }
-    if (grid->deadline_ns && sg_now_ns() > grid->deadline_ns) {
+    if (sg_out_of_time(grid)) {
         sg_fault_timeout(warp, insn);
         return true;
     }
@@ -245,6 +245,7 @@ static bool look(sg_warp *warp, const sg_insn *insn) {
 
 void sg_tick(sg_warp *warp, const sg_insn *insn) {
     warp->ticks = TICK_BRANCHES;
+    sg_pause_if_due(warp->block->grid);
     if (++warp->looks % TICKS_PER_LOOK == 0 && look(warp, insn))
         return;
     if (++warp->turn >= TICKS_PER_TURN && warp->fragment_count)

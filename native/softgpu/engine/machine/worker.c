@@ -115,7 +115,7 @@ static sg_warp *unfinished(sg_worker *worker) {
 
 static bool out_of_time(sg_worker *worker) {
     sg_grid *grid = worker->grid;
-    if (!grid->deadline_ns || sg_now_ns() <= grid->deadline_ns)
+    if (!sg_out_of_time(grid))
         return false;
     sg_fault_timeout(unfinished(worker), NULL);
     return true;

@@ -12,7 +12,7 @@ from aliquot.cli.options import form_option, list_options
 from aliquot.cli.output.choices import Choice
 from aliquot.cli.program import Command, Group, usage_error
 from aliquot.cli.registry import COMMANDS
-from aliquot.cli.views.gpus import GPUS
+from aliquot.cli.views.software_gpus import SOFTWARE_GPUS
 
 if TYPE_CHECKING:
     from aliquot.model import Bytes
@@ -94,22 +94,23 @@ def create(
     examples=[("aliquot softgpu list -o wide", ""), ("aliquot softgpu list lab", "those of one set")],
 )
 @click.argument("which", nargs=-1, type=SoftGpuIdentity(), metavar="[SET|UUID]...")
-@list_options(GPUS)
+@list_options(SOFTWARE_GPUS)
 def list_(which: tuple[str, ...], choice: Choice) -> None:
     from dataclasses import replace
 
     from aliquot.cli.output.choices import show_list
     from aliquot.cli.views.gpus import gpu_rows
+    from aliquot.cli.views.software_gpus import software_gpu_rows
     from aliquot.model import Vendor
 
     with this_machine() as machine:
         leases = machine.leases()
         snapshot = machine.look()
         chosen = machine.softgpu_select(which) if which else None
+        failures = machine.softgpu_failures()
     ours = chosen or tuple(gpu for gpu in snapshot.gpus if gpu.vendor is Vendor.SOFTWARE)
-    snapshot = replace(snapshot, gpus=ours)
-    empty = replace(GPUS, empty="no software GPU; `aliquot softgpu create T4` makes one")
-    show_list(empty, gpu_rows(snapshot, leases), choice)
+    rows = gpu_rows(replace(snapshot, gpus=ours), leases)
+    show_list(SOFTWARE_GPUS, software_gpu_rows(rows, failures), choice)
 
 
 @command.command(

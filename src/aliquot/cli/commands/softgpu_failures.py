@@ -26,7 +26,8 @@ FAILURE is one of, or several separated by commas:
 
 \b
 alloc=N         the N-th allocation of each process fails; N+: later ones too
-xid=N           an XID, once: NVML tells it, contexts end as on a card
+xid=N           an XID, once: NVML tells it, contexts end as on a card; after
+                one that needs a reset, `aliquot gpus` says unhealthy
 ecc=corrected:N ecc=uncorrected:N   errors of memory, once
 lost            the device is lost
 hang            kernels do not end until this is cleared
