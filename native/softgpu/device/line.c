@@ -115,12 +115,18 @@ static int take_turn(waiting *w) {
 
 /* ---- who does not move ---- */
 
+/* Where slices are long, who has one computes for that long without anything to be seen. */
+static uint64_t patience_ns(const sg_device *device) {
+    uint64_t two_slices = 2 * (uint64_t)device->facts.time_slice_ns;
+    return two_slices > LONG_NS ? two_slices : LONG_NS;
+}
+
 /* True when what stands there is to be passed by. */
 static bool is_stuck(const sg_device *device, watched *it, uint64_t what, int slot) {
     uint64_t now = sg_monotonic_ns();
     if (it->what != what)
         *it = (watched){.what = what, .since_ns = now, .looked_ns = now, .slot = slot};
-    if (now - it->since_ns >= LONG_NS)
+    if (now - it->since_ns >= patience_ns(device))
         return true;
     if (now - it->looked_ns < LOOK_NS)
         return false;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "failing.h"
 #include "memory.h"
 
 static CUresult check_properties(const CUmemAllocationProp *p, sg_gpu **gpu) {
@@ -60,8 +61,10 @@ SG_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size
         result = sg_gpu_enter(gpu);
     if (result != CUDA_SUCCESS)
         return result;
+    result = sg_failing_allocation(gpu);
     sg_space_lock();
-    result = sg_physical_make(gpu, size, &physical);
+    if (result == CUDA_SUCCESS)
+        result = sg_physical_make(gpu, size, &physical);
     if (result == CUDA_SUCCESS) {
         physical->handle_types = (unsigned)properties->requestedHandleTypes;
         result = give_handle(handle, physical);

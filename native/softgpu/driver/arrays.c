@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "arrays.h"
+#include "failing.h"
 
 enum { PITCH_ALIGNMENT = 512, CUBE_FACES = 6 };
 enum { ALL_FLAGS = SG_ARRAY_LAYERED | SG_ARRAY_SURFACE | SG_ARRAY_CUBE | SG_ARRAY_GATHER };
@@ -99,6 +100,8 @@ SG_EXPORT CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIP
     if (array == NULL || descriptor == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     result = sg_array_check(descriptor);
+    if (result == CUDA_SUCCESS)
+        result = sg_failing_allocation(context->gpu);
     return result == CUDA_SUCCESS ? make(context, descriptor, array) : result;
 }
 

@@ -6,6 +6,7 @@
  * caught. Mapping it anew for each launch would catch that, and cost each launch what mapping costs. */
 #include <stdlib.h>
 
+#include "failing.h"
 #include "graphs.h"
 
 typedef struct {
@@ -71,7 +72,9 @@ static bool note(CUcontext context, size_t size, CUdeviceptr address) {
 
 CUresult sg_graph_memory_make(CUcontext context, size_t size, CUdeviceptr *address) {
     sg_allocation made, was;
-    CUresult result = sg_memory_allocate(context, size, SG_MEMORY_DEVICE, &made);
+    CUresult result = sg_failing_allocation(context->gpu);
+    if (result == CUDA_SUCCESS)
+        result = sg_memory_allocate(context, size, SG_MEMORY_DEVICE, &made);
     if (result != CUDA_SUCCESS)
         return result;
     if (!note(context, size, made.address)) {

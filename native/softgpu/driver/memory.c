@@ -1,6 +1,6 @@
 /* Allocation calls. */
 #include "capture.h"
-#include "failures.h"
+#include "failing.h"
 
 enum { PITCH_ALIGNMENT = 512 };
 
@@ -29,9 +29,9 @@ static CUresult allocate(CUdeviceptr *address, size_t size, sg_memory_kind kind)
     result = sg_capture_forbids_unsafe();
     if (result != CUDA_SUCCESS)
         return result;
-    if (sg_failures_allocation(context->gpu->device))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    result = sg_memory_allocate(context, size, kind, &made);
+    result = sg_failing_allocation(context->gpu);
+    if (result == CUDA_SUCCESS)
+        result = sg_memory_allocate(context, size, kind, &made);
     if (result == CUDA_SUCCESS)
         *address = made.address;
     return result;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "arrays.h"
+#include "failing.h"
 
 enum { ALIGNMENT = 512, MOST_LEVELS = 18 };
 
@@ -80,7 +81,10 @@ SG_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *made, const CUDA_ARR
         return result;
     if (made == NULL || d == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    if ((result = sg_array_check(d)) != CUDA_SUCCESS)
+    result = sg_array_check(d);
+    if (result == CUDA_SUCCESS)
+        result = sg_failing_allocation(context->gpu);
+    if (result != CUDA_SUCCESS)
         return result;
     CUmipmappedArray whole = calloc(1, sizeof *whole);
     if (whole == NULL)

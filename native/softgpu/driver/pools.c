@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "failures.h"
+#include "failing.h"
 #include "operation.h"
 #include "pools.h"
 
@@ -211,9 +211,9 @@ CUresult sg_allocate_perform(CUcontext context, sg_memory_operation *memory) {
         return result;
     if (memory->size == 0 || !sg_object_is(pool, SG_POOL) || pool->gpu != context->gpu || pool->imported)
         return CUDA_ERROR_INVALID_VALUE;
-    if (sg_failures_allocation(context->gpu->device))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    result = sg_memory_allocate(context, memory->size, SG_MEMORY_DEVICE, &made);
+    result = sg_failing_allocation(context->gpu);
+    if (result == CUDA_SUCCESS)
+        result = sg_memory_allocate(context, memory->size, SG_MEMORY_DEVICE, &made);
     if (result != CUDA_SUCCESS)
         return result;
     sg_memory_tag(made.address, pool);

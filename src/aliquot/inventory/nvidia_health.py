@@ -19,11 +19,15 @@ _RECOVERY_ACTIONS = {
 }
 _NO_ACTION = 0
 
-_GRAVE_XIDS = {48, 62, 64, 74, 79, 95, 119, 120, 140, 143}
-"""After these the card needs a reset or worse (NVIDIA, "XID Errors"): double-bit ECC error,
-halted microcontroller, failed row remap, NVLink, off the bus, uncontained ECC error, GSP
-time-out and error, unrecovered ECC error, failed initialisation. The common others (13, 31,
-43, 45, 68, 109 …) are a program's own fault or harmless to its neighbours."""
+_RESET = {46, 62, 64, 95, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158}
+_MORE_THAN_A_RESET = {54, 79, 151}
+_BY_A_WORKFLOW = {48, 74}
+_GRAVE_XIDS = _RESET | _MORE_THAN_A_RESET | _BY_A_WORKFLOW
+"""After these the card is of no use until somebody acts, by the immediate action that NVIDIA's catalogue
+has for them ("Analyzing Xid Errors with the Xid Catalog"): RESET_GPU; CHECK_MECHANICALS (no auxiliary
+power), RESTART_BM (off the bus), RESTART_VM; and the workflows of double-bit ECC and NVLink errors, which
+end in a reset. The rest is ignored, or ends a program (13, 31, 43, 45, 68 ...). 144 to 150, of newer NVLink,
+say only in their details which they are: the driver's recovery action tells those."""
 
 
 def health_of(card: Card) -> Health:
@@ -41,8 +45,10 @@ def health_of(card: Card) -> Health:
     return Health(HealthState.HEALTHY, _pending(card))
 
 
-def with_xids(gpu: Gpu, xids: tuple[int, ...], *, action: int | None) -> Gpu:
-    """``gpu`` judged by what the kernel log has since its driver was loaded.
+def with_xids(
+    gpu: Gpu, xids: tuple[int, ...], *, action: int | None = None, where: str = "in the kernel log"
+) -> Gpu:
+    """``gpu`` judged by what the kernel log has since its driver was loaded, or what else tells of XIDs.
 
     The log still shows an XID after the card was reset, and a reset leaves no line there.
     So a driver that knows of recovery actions and asks for none is believed.
@@ -50,7 +56,7 @@ def with_xids(gpu: Gpu, xids: tuple[int, ...], *, action: int | None) -> Gpu:
     grave = [xid for xid in xids if xid in _GRAVE_XIDS]
     if not grave or action == _NO_ACTION:
         return gpu
-    why = f"XID {grave[-1]} in the kernel log"
+    why = f"XID {grave[-1]} {where}"
     known = gpu.health
     if known.state is HealthState.HEALTHY:
         return replace(gpu, health=Health(HealthState.UNHEALTHY, why))

@@ -1,6 +1,7 @@
 """Software GPUs: read with the code that reads NVIDIA's, from a library of NVML's interface."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -8,11 +9,16 @@ from pathlib import Path
 
 from aliquot.inventory import notices
 from aliquot.inventory.nvidia import NvmlError
+from aliquot.inventory.nvidia_health import with_xids
 from aliquot.inventory.nvml_report import read_report
 from aliquot.inventory.reading import entries, is_folder, is_present, text_of
 from aliquot.model import Bytes, Gpu, HealthState, Notice, Vendor
 
 _LIBRARY = "libnvidia-ml.so.1"
+
+_FAILURES = "failures"
+"""What `softgpu.failing` told a device to do wrong."""
+_XID = re.compile(r"^\s*xid=([1-9]\d{0,2})(?!\S)", re.MULTILINE)
 
 PACKAGED_LIBRARY_FOLDER = Path(__file__).parent.parent / "_native" / "softgpu"
 
@@ -39,7 +45,7 @@ def see_software(devices: Path, library_folder: Path, proc: Path) -> SoftwareGpu
         return SoftwareGpus(notices=(notices.software_failed(failure, devices),))
     gpus = tuple(_completed(gpu, devices) for gpu in report.gpus if gpu.uuid in names)
     sound = {gpu.uuid for gpu in gpus if gpu.health.state is HealthState.HEALTHY}
-    told_to_fail = {name for name in names if is_present(devices / name / "failures")}  # softgpu.failing
+    told_to_fail = {name for name in names if is_present(devices / name / _FAILURES)}
     broken = sorted(names - sound - told_to_fail)
     return SoftwareGpus(
         gpus, tuple(notices.software_device_broken(name) for name in broken), report.cuda_version
@@ -72,9 +78,15 @@ def _devices_in(devices: Path) -> Iterator[None]:
 
 
 def _completed(gpu: Gpu, devices: Path) -> Gpu:
-    """With what NVML has no question for, what a context costs and the set; the device's file tells."""
+    """With what NVML has no question for, what a context costs, the set and XIDs; the device's files tell."""
     lines = (text_of(devices / gpu.uuid / "device") or "").splitlines()
     pairs = dict(line.strip().partition(" ")[::2] for line in lines)
     value = pairs.get("context_bytes", "")
     cost = Bytes(int(value)) if value.isascii() and value.isdigit() else None
-    return replace(gpu, context_bytes=cost, set_name=pairs.get("set"))
+    completed = replace(gpu, context_bytes=cost, set_name=pairs.get("set"))
+    return with_xids(completed, _xids(devices / gpu.uuid), where="told by aliquot softgpu fail")
+
+
+def _xids(device: Path) -> tuple[int, ...]:
+    """Those in force, oldest first: a software GPU has no kernel log, and taking one back is its reset."""
+    return tuple(int(number) for number in _XID.findall(text_of(device / _FAILURES) or ""))

@@ -50,6 +50,17 @@ def test_the_third_allocation_fails_and_the_fourth_does_not(program: Program) ->
     assert [program.ask("allocate") for _ in range(3)] == [OK, NO_MEMORY, NO_MEMORY]
 
 
+def test_every_call_that_gives_device_memory_counts(program: Program) -> None:
+    kinds = ["allocate", "create", "array", "mipmap", "pool", "node"]
+    assert [program.ask(kind) for kind in kinds] == [OK] * 6
+    program.fail("alloc=6")
+    assert [program.ask(kind) for kind in kinds] == [OK] * 5 + [NO_MEMORY]
+    program.fail("alloc=2+")
+    assert [program.ask(kind) for kind in kinds] == [OK] + [NO_MEMORY] * 5
+    clear_failures(program.device)
+    assert [program.ask(kind) for kind in kinds] == [OK] * 6
+
+
 def test_an_xid_is_told_once_and_ends_the_context_for_good(program: Program) -> None:
     program.fail("xid=13")
     assert program.ask("event") == [0, 8, 13]
@@ -66,6 +77,13 @@ def test_the_same_xid_twice_is_one_event_until_it_is_cleared(program: Program) -
     clear_failures(program.device)
     program.fail("xid=63,xid=92")
     assert [program.ask("event")[2] for _ in range(2)] == [63, 92]
+
+
+@pytest.mark.parametrize("xid", [48, 62, 74, 95, 119])
+def test_an_xid_that_needs_a_reset_ends_contexts_too(box: Box, xid: int) -> None:
+    program = Program(box, box.add_device())
+    program.fail(f"xid={xid}")
+    assert program.ask("kernel")[0] not in (OK, UNAVAILABLE)
 
 
 def test_errors_of_memory_are_told_and_uncorrected_ones_end_the_context(program: Program) -> None:
@@ -99,6 +117,22 @@ def test_a_kernel_hangs_until_that_is_taken_back(program: Program) -> None:
         program.process.wait(timeout=0.4)
     clear_failures(program.device)
     assert first_answer(program.process)["seen"][0] == OK
+
+
+def test_kernels_that_hang_take_turns_too(box: Box) -> None:
+    device = box.add_device()
+    programs = [Program(box, device) for _ in range(2)]
+    programs[0].fail("hang")
+    for program in programs:
+        program.send("kernel")
+    for _ in range(500):
+        seen = box.run("oracle.py", str(device))
+        if seen["preemptions"] > 10 and min(one["compute_ns"] for one in seen["accounts"]) > 0:
+            break
+    else:
+        raise AssertionError(seen)
+    clear_failures(programs[0].device)
+    assert [first_answer(program.process)["seen"][0] for program in programs] == [OK, OK]
 
 
 def test_an_older_driver_lacks_what_came_later(program: Program) -> None:

@@ -277,7 +277,7 @@ class TestXids:
         ]
         machine.write(machine.dev / "kmsg", "".join(lines))
 
-    @pytest.mark.parametrize("xid", [48, 79, 95, 119])
+    @pytest.mark.parametrize("xid", [46, 48, 54, 62, 64, 74, 79, 95, 109, 119, 120, 140, 143, 158])
     def test_a_grave_one_in_the_kernel_log_makes_the_card_unhealthy(
         self, machine: "FakeMachine", xid: int
     ) -> None:
@@ -292,7 +292,7 @@ class TestXids:
 
     def test_a_programs_own_fault_does_not(self, machine: "FakeMachine") -> None:
         machine.install(machine.card())
-        self.put_log(machine, 13, 31, 43, 45, 68, 109)
+        self.put_log(machine, 8, 13, 31, 43, 45, 63, 68, 69, 92, 94, 137, 154)
         assert only_gpu(machine.look()).health.state is HealthState.HEALTHY
 
     def test_one_from_before_the_driver_was_loaded_is_past(self, machine: "FakeMachine") -> None:

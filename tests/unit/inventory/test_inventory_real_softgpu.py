@@ -13,6 +13,7 @@ import pytest
 from aliquot.inventory import look
 from aliquot.model import GIB, MIB, AliquotError, Gpu, HealthState, Reason, Snapshot, Vendor
 from aliquot.softgpu import SoftGpu, create, environment, library_folder, list_devices, remove
+from aliquot.softgpu.failing import clear_failures, order_failures, parse_failures
 
 HOLD = """
 import ctypes, sys
@@ -147,3 +148,25 @@ def test_a_process_that_looks_is_not_a_user_of_the_device(root: Path) -> None:
     see(root)
     remove(root, device.uuid)
     assert list_devices(root) == ()
+
+
+@pytest.mark.parametrize(
+    ("xid", "state"),
+    [
+        *((xid, HealthState.UNHEALTHY) for xid in (48, 62, 64, 74, 95, 119, 120)),
+        *((xid, HealthState.HEALTHY) for xid in (13, 31, 43, 45, 68)),
+        (79, HealthState.LOST),
+    ],
+)
+def test_an_xid_on_demand_takes_a_device_out_of_service_as_it_does_a_card(
+    root: Path, xid: int, state: HealthState
+) -> None:
+    device, other = make(root, count=2)
+    order_failures(device, parse_failures(f"xid=13,xid={xid}"), at=1)
+    told, untouched = sorted(see(root).gpus, key=lambda gpu: gpu.uuid != device.uuid)
+    assert told.health.state is state
+    if state is not HealthState.HEALTHY:
+        assert f"XID {xid} told by aliquot softgpu fail" in (told.health.why or "")
+    assert (untouched.uuid, untouched.health.state) == (other.uuid, HealthState.HEALTHY)
+    clear_failures(device)
+    assert {gpu.health.state for gpu in see(root).gpus} == {HealthState.HEALTHY}

@@ -22,6 +22,35 @@ def allocate() -> str:
     return name(cuda.cuMemAlloc_v2(byref(c_uint64()), c_uint64(4096)))
 
 
+def create() -> str:
+    properties = (c_uint * 8)(1, 0, 1, 0)  # pinned, no handle type, on a device, the first one
+    handle = c_uint64()
+    return name(cuda.cuMemCreate(byref(handle), c_uint64(2 << 20), properties, c_uint64(0)))
+
+
+def array() -> str:
+    described = (c_uint64 * 3)(16, 16, 0x20 | 1 << 32)  # of one channel of floats
+    return name(cuda.cuArrayCreate_v2(byref(c_void_p()), described))
+
+
+def mipmap() -> str:
+    described = (c_uint64 * 5)(16, 16, 0, 0x20 | 1 << 32, 0)  # the same, of three dimensions
+    return name(cuda.cuMipmappedArrayCreate(byref(c_void_p()), described, 2))
+
+
+def pool() -> str:
+    return name(cuda.cuMemAllocAsync(byref(c_uint64()), c_uint64(4096), None))
+
+
+def node() -> str:
+    graph, made, parameters = c_void_p(), c_void_p(), (c_uint64 * 64)()
+    assert cuda.cuGraphCreate(byref(graph), 0) == 0
+    words = (c_uint * 4).from_buffer(parameters)
+    words[0], words[2] = 1, 1  # as `create`
+    parameters[13] = 4096  # bytesize
+    return name(cuda.cuGraphAddMemAllocNode(byref(made), graph, None, c_uint64(0), parameters))
+
+
 def kernel() -> object:
     begin = now()
     result = cuda.cuLaunchKernel(kernels.functions["asleep"], 1, 1, 1, 32, 1, 1, 0, None, arguments(), None)
