@@ -45,11 +45,14 @@ def neighbour(box: Box, iterations: str = ROUGHLY_30_MS) -> subprocess.Popen[str
 def test_nothing_is_lost_of_a_kernel_that_gives_way(box: Box, device: Path, how: str) -> None:
     other = neighbour(box)
     before = truth(box, device)
-    seen = box.run("sliced.py", "6", "150" if how == "together" else "8000", how)
-    after = truth(box, device)
-    assert seen == {"counted": True, "arrived": True, "sums": True}
-    assert after["preemptions"] >= before["preemptions"] + 5
-    assert held(after, other) >= held(before, other) + 5 * MILLISECOND
+    for _ in range(30):  # how long it takes is the machine's
+        seen = box.run("sliced.py", "6", "150" if how == "together" else "8000", how)
+        assert seen == {"counted": True, "arrived": True, "sums": True}
+        after = truth(box, device)
+        if after["preemptions"] >= before["preemptions"] + 10:
+            break
+    assert after["preemptions"] >= before["preemptions"] + 10
+    assert held(after, other) > held(before, other)
     assert other.poll() is None
 
 
