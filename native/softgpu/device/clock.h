@@ -16,6 +16,7 @@ struct sg_clock {
     uint64_t published;   /* what `model` is a copy of ... */
     bool intact;          /* ... and still the same as */
     uint64_t dead_looked_ns;
+    uint64_t last_end_ns[SG_ENGINES]; /* of an operation of this process */
     sg_moment *moments[SG_MODEL_PENDING]; /* of pending operations, by sequence number modulo */
     bool wake[SG_MODEL_MEMBERS];          /* slots that this step lets go on */
     sg_model model;

@@ -1,7 +1,8 @@
 /* Model time: what passes for time on a device, and when its work is done.
  *
  *   real     the machine's monotonic clock; a kernel takes what the CPU takes. Nothing of this file is used.
- *   scaled   the same clock; an operation takes what the cost model says, times the device's scale
+ *   scaled   the same clock; an operation takes what the cost model says, times the device's scale, or what
+ *            the CPU takes for it where that is longer
  *   virtual  a clock of the device's own, which stands still while anybody runs who could submit work
  *
  * Work is computed when it is submitted, in all modes. In the last two its *time* is modelled apart: each
@@ -39,6 +40,7 @@ typedef struct {
     uint64_t bytes;            /* moved through the device's memory, or over the link to the host */
     const sg_moment *after[2]; /* of the same device; either may be NULL */
     sg_shared_end beyond;      /* and of another process */
+    uint64_t since_ns;         /* scaled: when the CPU began with it, which counts as time on the engine; 0 now */
 } sg_task;
 
 static inline bool sg_model_used(const sg_device *device) {

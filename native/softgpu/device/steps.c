@@ -85,6 +85,8 @@ static void collect(struct sg_clock *clock, sg_member *member) {
         if (!operation->ended || *moment == NULL)
             continue;
         (*moment)->ended_ns = operation->ended_ns;
+        if (operation->engine < SG_ENGINES && operation->ended_ns > clock->last_end_ns[operation->engine])
+            clock->last_end_ns[operation->engine] = operation->ended_ns;
         atomic_store(&(*moment)->ended, true);
         sg_moment_drop(*moment);
         *moment = NULL;

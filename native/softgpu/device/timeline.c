@@ -20,6 +20,37 @@ static sg_pending pending_of(const sg_task *task, uint64_t now_ns) {
     };
 }
 
+static bool engine_is_free(const sg_model *model, sg_engine engine) {
+    return engine == SG_ENGINE_COMPUTE ? model->running == 0 : model->copying[engine - SG_ENGINE_COPY_IN] == 0;
+}
+
+/* In scaled mode the CPU computes on the very clock that events tell. So what it took already counts as the engine's
+ * time for the operation, as far as the engine stood idle meanwhile: else an event would tell both times and the
+ * account of what was busy only one. */
+static uint64_t passed_of(const struct sg_clock *clock, const sg_task *task) {
+    uint64_t now = clock->model.now_ns, since = task->since_ns;
+    if (since == 0 || task->engine == SG_ENGINE_NONE || task->duration_ns == SG_FOREVER ||
+        !engine_is_free(&clock->model, task->engine))
+        return 0;
+    if (since < clock->last_end_ns[task->engine])
+        since = clock->last_end_ns[task->engine];
+    return now > since ? now - since : 0;
+}
+
+static void count_passed(sg_model *model, sg_member *own, sg_pending *operation, uint64_t ns) {
+    if (ns == 0)
+        return;
+    operation->left_ns = operation->left_ns > ns ? operation->left_ns - ns : 1;
+    if (operation->engine != SG_ENGINE_COMPUTE) {
+        own->ledger.copy_ns += ns;
+        return;
+    }
+    own->ledger.compute_ns += ns;
+    model->compute_ns += ns;
+    sg_recent_add(&model->recent, model->now_ns - ns, model->now_ns);
+    sg_recent_add(&own->recent, model->now_ns - ns, model->now_ns);
+}
+
 /* Under clock->lock. -EBUSY: the process has as many pending as it may; *oldest is the first of them. A join
  * with nothing before it ends in the very step that makes it, so its moment is in place before that. */
 static int try_submit(sg_device *device, const sg_task *task, sg_moment *moment, uint64_t *oldest) {
@@ -37,7 +68,9 @@ static int try_submit(sg_device *device, const sg_task *task, sg_moment *moment,
         }
         moment->sequence = own->first + own->count;
         sg_moment **place = &clock->moments[moment->sequence % SG_MODEL_PENDING];
-        clock->model.pending[own->begin + own->count++] = pending_of(task, clock->model.now_ns);
+        sg_pending *operation = &clock->model.pending[own->begin + own->count++];
+        *operation = pending_of(task, clock->model.now_ns);
+        count_passed(&clock->model, own, operation, passed_of(clock, task));
         /* In virtual mode the engines choose when nobody runs any more: who was faster must not matter. */
         if (device->facts.time == SG_TIME_VIRTUAL)
             sg_model_end_joins(&clock->model);

@@ -14,6 +14,7 @@
 enum { MOST_EVENTS = 64 };
 static _Thread_local struct {
     sg_task tasks[SG_ENGINES];
+    uint64_t began_ns; /* in scaled mode; else 0 */
     struct {
         CUevent event;
         uint64_t record;
@@ -121,6 +122,7 @@ static CUresult place(sg_queue *queue, const sg_operation *operation) {
     bool nothing = true;
     for (int e = SG_ENGINE_COMPUTE; e < SG_ENGINES && result == CUDA_SUCCESS; e++)
         if (noted.tasks[e].duration_ns != 0) {
+            noted.tasks[e].since_ns = nothing ? noted.began_ns : 0;
             result = follow(device, &end, noted.tasks[e]);
             nothing = false;
         }
@@ -143,6 +145,7 @@ CUresult sg_timeline_perform(sg_queue *queue, const sg_operation *operation) {
         (void)sg_timeline_wait(context, queue);
     memset(noted.tasks, 0, sizeof noted.tasks);
     noted.recorded_count = 0;
+    noted.began_ns = context->gpu->device->facts.time == SG_TIME_SCALED ? sg_monotonic_ns() : 0;
     CUresult result = sg_operation_perform(context, operation);
     return result == CUDA_SUCCESS ? place(queue, operation) : result;
 }

@@ -8,6 +8,10 @@ from typing import Any
 import pytest
 from tests.native.softgpu.machine import Box
 
+from aliquot.model import GpuUuid
+from aliquot.softgpu.busy import read_busy
+from aliquot.softgpu.devices import SoftGpu
+
 MICROSECOND, MILLISECOND = 1_000, 1_000_000
 
 
@@ -88,3 +92,13 @@ def test_scaled_time_is_real_time_for_modelled_lengths(box: Box) -> None:
     assert found["elapsed"][1] == pytest.approx(4, abs=1)
     assert found["before"][0] == 600
     assert time.monotonic_ns() - begin >= found["took"] >= 6 * MILLISECOND
+
+
+def test_where_the_cpu_is_slower_than_scaled_time_events_and_the_account_of_busy_say_the_cpus(
+    box: Box,
+) -> None:
+    """What the CPU had is less than what passed, on any machine."""
+    device = box.add_device(time="scaled", time_scale_ppm=1)
+    found = box.run("scaled_floor.py")
+    busy = read_busy(SoftGpu(GpuUuid(device.name), device)).compute_ns
+    assert found["computed"] / 2 <= busy <= found["events"] * 1.001  # events are floats
