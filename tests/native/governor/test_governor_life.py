@@ -43,8 +43,8 @@ def race(share: ShareOnDisk, built: Built, *, processes: int, seconds: str) -> t
 def test_eight_processes_at_the_limit_never_exceed_it_by_a_byte(make_share: MakeShare, built: Built) -> None:
     share = make_share(context_bytes=None)
     taken, refused = race(share, built, processes=8, seconds="1")
-    assert taken > 1000
-    assert refused > 100, "they were at the limit"
+    assert taken > 100, "of which a loaded machine does not do many in a second"
+    assert refused > 10, "they were at the limit"
     assert 95 * MIB <= share.most_really_used() <= 100 * MIB
     assert told(share.ledger().devices[0].peak) <= 100 * MIB
     assert share.really_used() == 0
