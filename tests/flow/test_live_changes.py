@@ -2,8 +2,11 @@
 
 import json
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor, wait
 
 from tests.flow.box import Box
+
+from aliquot.enforcement.abi import Limits, LimitsDevice
 
 GIB = 1 << 30
 
@@ -48,8 +51,11 @@ def test_a_pause_is_said_and_survives_another_command(gpu_box: Box) -> None:
         assert "its launches wait until `aliquot resume" in box.aliquot("show", lease["id"]).stdout
         assert shown(box, lease["id"])["pausedAt"] is not None
         assert box.aliquot("pause", lease["id"]).returncode == 0  # again is no fault
-        assert box.aliquot("resume", lease["id"]).returncode == 0
-        assert tenant("add")["right"]
+        with ThreadPoolExecutor(1) as beside:
+            sums = beside.submit(tenant, "add")
+            assert not wait([sums], timeout=0.5).done, "its launch waits"
+            assert box.aliquot("resume", lease["id"]).returncode == 0
+            assert sums.result()["right"]
         assert shown(box, lease["id"])["pausedAt"] is None
 
 
@@ -82,3 +88,16 @@ def test_what_cannot_change_says_so(gpu_box: Box) -> None:
         assert box.aliquot("resize", lease, *words).returncode == code, words
     assert box.aliquot("release", lease).returncode == 0
     assert box.aliquot("pause", lease).returncode == 3
+
+
+def test_who_outlives_the_lease_unseen_reads_that_there_is_nothing_more(gpu_box: Box) -> None:
+    """The limits stay mapped where the folder is gone: they say 0 by then."""
+    box = gpu_box
+    lease = box.aliquot("lease", "--gpu", "2GiB", "-o", "name").stdout.strip()
+    at = Limits.DEVICES.offset + LimitsDevice.MEMORY.offset
+    with (box.runtime / "shares" / lease / "limits").open("rb", buffering=0) as limits:
+        limits.seek(at)
+        assert int.from_bytes(limits.read(8), "little") == 2 * GIB
+        assert box.aliquot("release", lease).returncode == 0
+        limits.seek(at)
+        assert int.from_bytes(limits.read(8), "little") == 0

@@ -25,7 +25,9 @@ def stop_new_work(paths: Paths, lease: Lease, gpus: Mapping[GpuUuid, Gpu]) -> No
 def release_lease(
     paths: Paths, book: Book, lease: Lease, *, why: str, seen: Lease | None = None
 ) -> tuple[Usage, ...]:
-    """Of a lease that nobody uses any more. Done again after a kill, it finishes the rest.
+    """Of a lease that nobody uses any more, as far as can be seen. Done again after a kill, it finishes
+    the rest. A program that hid (it dropped the variables that it is found by) still has the limits mapped:
+    it reads there that it gets nothing more.
 
     ``seen``: the lease that this was seen of; StaleDecisionError where it changed since.
 
@@ -44,6 +46,7 @@ def release_lease(
         # Another command saw its end too and was first; its figures are as good as ours.
         usages = book.usages(lease=lease.id)
     with contextlib.suppress(OSError, AliquotError):  # the next command removes what stays now
+        stop_new_work(paths, lease, {})
         remove_specs(paths, lease.id)
         remove_share_folder(paths, lease.id)
     return usages
