@@ -5,7 +5,6 @@ from aliquot.cli.options import list_options
 from aliquot.cli.output.choices import Choice
 from aliquot.cli.program import command as declare
 from aliquot.cli.views.checks import CHECKS
-from aliquot.model import AliquotError, Reason
 
 
 @declare(
@@ -16,9 +15,10 @@ from aliquot.model import AliquotError, Reason
     ],
 )
 @list_options(CHECKS)
-def command(choice: Choice) -> None:
+def command(choice: Choice) -> int:
     """Exit code 7 where a check failed, whatever of them is shown."""
     from aliquot.cli.output.choices import chosen, show_list
+    from aliquot.cli.output.failures import check_failed
     from aliquot.cli.output.streams import out, say, width
     from aliquot.cli.views.checks import check_lines, told
 
@@ -35,8 +35,7 @@ def command(choice: Choice) -> None:
             say(f"none of {len(checks)} checks match; none failed")
     else:
         show_list(CHECKS, checks, choice)
-    if failed:
-        raise AliquotError(
-            Reason.CHECK_FAILED,
-            f"{len(failed)} of {len(checks)} checks failed: {', '.join(check.name for check in failed)}",
-        )
+    if not failed:
+        return 0
+    names = ", ".join(check.name for check in failed)
+    return check_failed(f"{len(failed)} of {len(checks)} checks failed: {names}")

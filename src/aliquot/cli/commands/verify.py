@@ -10,7 +10,7 @@ from aliquot.cli.options import ask_options, lease_called, list_options, placeme
 from aliquot.cli.output.choices import Choice
 from aliquot.cli.program import command as declare
 from aliquot.cli.views.attempts import ATTEMPTS
-from aliquot.model import AliquotError, PlacementPolicy, Reason
+from aliquot.model import PlacementPolicy
 
 if TYPE_CHECKING:
     from aliquot.model import Verification
@@ -35,7 +35,7 @@ def command(
     """A program of ours, without privileges, takes all it can get by every way it knows, in the
     place of a tenant. Exit code 7 where one is a hole, or broke off."""
     from aliquot.cli.output.choices import show_list
-    from aliquot.cli.output.failures import failure_lines
+    from aliquot.cli.output.failures import check_failed
     from aliquot.cli.output.streams import say
     from aliquot.cli.views.attempts import failed_facts, verdict
 
@@ -51,10 +51,7 @@ def command(
     facts = failed_facts(done.attempts)
     if not facts:
         return 0
-    # Said, and not raised: the one document on stdout is the list.
-    error = AliquotError(Reason.CHECK_FAILED, f"the share of lease {done.lease} does not hold", facts=facts)
-    say("\n".join(failure_lines(error)))
-    return Reason.CHECK_FAILED.exit_code
+    return check_failed(f"the share of lease {done.lease} does not hold", facts=facts)
 
 
 def _about(done: "Verification") -> dict[str, object]:

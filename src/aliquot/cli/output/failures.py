@@ -15,9 +15,9 @@ import sys
 from collections.abc import Sequence
 
 from aliquot.cli.output.documents import document
-from aliquot.cli.output.streams import printable, styled
+from aliquot.cli.output.streams import printable, say, styled
 from aliquot.cli.output.tables import aligned
-from aliquot.model import AliquotError, Considered
+from aliquot.model import AliquotError, Considered, Reason
 
 
 def failure_lines(error: AliquotError) -> list[str]:
@@ -40,6 +40,14 @@ def next_lines(steps: Sequence[tuple[str, str]]) -> list[str]:
         for index, (command, meaning) in enumerate(steps)
     ]
     return [f"  {line}" for line in aligned(rows)]
+
+
+def check_failed(message: str, *, facts: Sequence[str] = ()) -> int:
+    """The exit code of checks of which one failed. Said, and not raised: the one document on stdout is the
+    list of checks, which has been printed."""
+    error = AliquotError(Reason.CHECK_FAILED, message, facts=facts)
+    say("\n".join(failure_lines(error)))
+    return Reason.CHECK_FAILED.exit_code
 
 
 def failure_document(error: AliquotError, exit_code: int) -> dict[str, object]:
