@@ -24,7 +24,9 @@ def test_numba_with_cuda_12_computes_what_numpy_does(
     box: Box, device: Path, more_client_python: str, case: str
 ) -> None:
     assert box.run("numba_kernels.py", case, python=more_client_python)["right"] is True
-    assert box.log(device) == []
+    log = box.log(device)
+    assert len(log) == (case == "illegal_address")
+    assert all("CUDA_ERROR_ILLEGAL_ADDRESS in kernel __main__::illegal_address" in line for line in log)
 
 
 @pytest.mark.slow
