@@ -42,4 +42,6 @@ def make_governed(top: Path, libraries: dict[str, Path]) -> GovernedShare:
     by_uuid = {gpu.uuid: gpu for gpu in gpus}
     enforcement.write_limits(Path(share.folder.limits), lease=share.lease(), gpus=by_uuid)
     enforcement.create_ledger(Path(share.folder.ledger), devices=1)
+    (root / "turns").mkdir()
+    enforcement.create_turns(Path(share.folder.turns(0)))
     return share

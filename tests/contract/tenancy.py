@@ -80,6 +80,9 @@ def make_share(top: Path) -> HandMadeShare:
     (root / "limits").chmod(0o444)
     (root / "ledger").write_text(f"ledger of {LEASE}\n")
     (root / "ledger").chmod(0o666)
+    (root / "turns").mkdir()
+    (root / "turns" / "0").write_text(f"turns of {OURS}\n")
+    (root / "turns" / "0").chmod(0o666)
     for soname in LIBRARIES:
         (state / "lib/hash/softgpu" / soname).write_text(f"softgpu {soname}\n")
         (root / "driver" / soname).symlink_to(state / "lib/hash/softgpu" / soname)

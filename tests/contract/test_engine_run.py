@@ -210,6 +210,7 @@ def test_the_share_of_a_running_container_is_tried_from_inside(box: EngineBox) -
         (lease,) = box.lease_ids()
         before = box.engine("exec", name, "ls", "/").stdout
         tried = box.aliquot("verify", lease, "-o", "json")
+        assert tried.returncode == 0, tried.stdout + tried.stderr
         rows = {row["attempt"]: row for row in json.loads(tried.stdout)["items"]}
         assert {name for name, row in rows.items() if row["outcome"] in ("hole", "broken")} == set()
         assert tried.returncode == 0

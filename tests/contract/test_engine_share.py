@@ -40,7 +40,7 @@ def test_the_book_and_the_other_shares_and_devices_are_invisible(tenant: Tenant)
     seen = tenant.shell(
         f"ls /run/aliquot; ls {SHARE}; ls {SHARE}/driver/softgpu; ls -d {tenant.share.top}; true"
     )
-    assert seen.split() == ["share", "driver", "ledger", "lib", "limits", OURS]
+    assert seen.split() == ["share", "driver", "ledger", "lib", "limits", "turns", OURS]
     assert THEIRS not in tenant.shell("cat /proc/self/mountinfo")
 
 

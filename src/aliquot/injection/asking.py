@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from typing import IO
 
 from aliquot.model import AliquotError, Reason
 
@@ -11,9 +12,13 @@ PATIENCE = 10.0
 
 
 def ask(
-    command: Sequence[str], *, environ: Mapping[str, str] | None = None, timeout: float = PATIENCE
+    command: Sequence[str],
+    *,
+    environ: Mapping[str, str] | None = None,
+    timeout: float = PATIENCE,
+    reading: IO[bytes] | None = None,
 ) -> tuple[int, str, str]:
-    """(exit status, stdout, stderr) of ``command``, which reads nothing from our terminal.
+    """(exit status, stdout, stderr) of ``command``, which reads ``reading`` and nothing from our terminal.
 
     Raises ``AliquotError`` (``engine-missing``) where it cannot be run or does not end in time.
     """
@@ -22,7 +27,7 @@ def ask(
         # A session of its own, so that Ctrl-C at our terminal is answered by us alone.
         done = subprocess.run(
             list(command),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if reading is None else reading,
             capture_output=True,
             text=True,
             errors="replace",

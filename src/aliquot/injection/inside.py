@@ -11,13 +11,15 @@ from aliquot.model import AliquotError, Reason
 def copy_into(client: Client, container: str, files: Sequence[Path]) -> tuple[str, ...]:
     """Put ``files`` at the top of the container's own tree; their paths in there.
 
-    The top is the one folder that every container has. Raises AliquotError(FAILED) where the
-    engine refuses, as for a container whose tree cannot be written.
+    The top is the one folder that every container has. Where the engine cannot copy, the container's
+    own shell takes the file in: newer Docker engines mount everything anew to copy, and fail where one
+    mount lies in another that is read-only, as a share's do.
+    Raises AliquotError(FAILED) where neither goes, as for a container whose tree cannot be written.
     """
     inside = tuple(f"/{file.name}" for file in files)
     for file, path in zip(files, inside, strict=True):
         status, said, complaint = ask([*client.command, "cp", str(file), f"{container}:{path}"])
-        if status != 0:
+        if status != 0 and not _taken_in(client, container, file, path):
             raise AliquotError(
                 Reason.FAILED,
                 f"{client.kind.value} cannot copy {file.name} into container {container[:12]}: "
@@ -31,6 +33,15 @@ def copy_into(client: Client, container: str, files: Sequence[Path]) -> tuple[st
                 ],
             )
     return inside
+
+
+def _taken_in(client: Client, container: str, file: Path, path: str) -> bool:
+    take = ["sh", "-c", 'cat >"$1" && chmod 755 "$1"', "sh", path]
+    with file.open("rb") as reading:
+        status, _, _ = ask(
+            [*client.command, "exec", "--interactive", "--user", "0", container, *take], reading=reading
+        )
+    return status == 0
 
 
 def execute_inside(
