@@ -33,11 +33,8 @@ from aliquot.model import (
     Vendor,
 )
 from aliquot.node import changing
-from aliquot.node.attesting import Ungoverned, watch_attestation
 from aliquot.node.cdi import edits_inside
-from aliquot.node.checking import Check, check_machine
 from aliquot.node.ending import end_by_hand
-from aliquot.node.explaining import Explanation, explain_ask
 from aliquot.node.looking import by_uuid, look_here, pid_namespace, pids_inside, with_book
 from aliquot.node.orders import Announce, Order
 from aliquot.node.paths import Paths, paths_of
@@ -55,6 +52,9 @@ from aliquot.placement import place
 
 if TYPE_CHECKING:
     from aliquot.model import Verification
+    from aliquot.node.attesting import Ungoverned
+    from aliquot.node.checking import Check
+    from aliquot.node.explaining import Explanation
     from aliquot.softgpu.busy import Busy
     from aliquot.softgpu.failing import Failure
 
@@ -141,11 +141,13 @@ class Machine:
     def ledger(self, lease: Lease) -> Ledger | None:
         return read_ledger(ledger_file(self.paths, lease.id), devices=len(lease.shares))
 
-    def ungoverned(self, lease: Lease) -> tuple[Ungoverned, ...] | None:
+    def ungoverned(self, lease: Lease) -> "tuple[Ungoverned, ...] | None":
         """Processes that use the lease's GPUs without its governor, also written into its story.
 
         None where it cannot be known.
         """
+        from aliquot.node.attesting import watch_attestation
+
         if not lease.state.live:
             return ()
         gpus = by_uuid(self.look())
@@ -163,14 +165,18 @@ class Machine:
         strongest = achievable(ask, snapshot, container=container)
         return place(ask, snapshot, held, policy=placement, achievable=strongest)
 
-    def why(self, ask: Ask) -> Explanation:
+    def why(self, ask: Ask) -> "Explanation":
+        from aliquot.node.explaining import explain_ask
+
         self.reap()
         live = self.book.leases(live=True)
         # A container's isolation: `why` tells whether it fits, not how the user will start it.
         snapshot = self.look()
         return explain_ask(ask, snapshot, live, achievable=achievable(ask, snapshot, container=True))
 
-    def checks(self) -> tuple[Check, ...]:
+    def checks(self) -> "tuple[Check, ...]":
+        from aliquot.node.checking import check_machine
+
         return check_machine(self.paths, self.look())
 
     # ---- use ----
