@@ -84,8 +84,9 @@ def remove_software_gpus(
     from aliquot.softgpu import list_devices, refuse_busy, remove
 
     busy = {gpu.uuid: [process.pid for process in gpu.processes or ()] for gpu in snapshot.gpus}
-    devices = {device.uuid: device for device in list_devices(paths.softgpu)}
-    wanted = list(dict.fromkeys(uuid for one in selectors for uuid in _removable(paths, snapshot, one)))
+    there = list_devices(paths.softgpu)
+    devices = {device.uuid: device for device in there}
+    wanted = list(dict.fromkeys(uuid for one in selectors for uuid in _removable(there, snapshot, one)))
     for uuid in wanted:
         _refuse_leased(book, uuid)
         refuse_busy(devices[uuid], busy)
@@ -95,12 +96,10 @@ def remove_software_gpus(
     return tuple(known.get(uuid) or _broken(devices[uuid]) for uuid in wanted)
 
 
-def _removable(paths: Paths, snapshot: Snapshot, selector: str) -> list[GpuUuid]:
+def _removable(devices: "tuple[SoftGpu, ...]", snapshot: Snapshot, selector: str) -> list[GpuUuid]:
     """Also broken devices, which no snapshot has."""
-    from aliquot.softgpu import list_devices
     from aliquot.softgpu.removing import the_one
 
-    devices = list_devices(paths.softgpu)
     if selector == "all":
         return [device.uuid for device in devices or _none_here()]
     ours = {device.uuid for device in devices}
