@@ -50,7 +50,7 @@ typedef struct {
     uint32_t sequence; /* odd while being changed */
     char lease[32]; /* NUL-terminated */
     uint32_t device_count; /* at most devices_max */
-    uint32_t flags; /* bit 0: paused, launches wait */
+    uint32_t flags; /* bit 0: paused, launches wait; bit 1: functions that the table of symbols lacks pass */
     aliquot_limits_device devices[16]; /* in the order that the tenant sees them */
 } aliquot_limits;
 

@@ -9,6 +9,7 @@
 
 #include "cuda_api.h"
 #include "governor.h"
+#include "share.h"
 #include "surface.h"
 #include "unknowns.h"
 
@@ -80,7 +81,7 @@ static void *own_for(const char *name, void *pointer, int version, bool per_thre
         symbol = exact < SURFACE_COUNT && strcmp(surface_symbols[exact].name, name) == 0 ? (int)exact : NONE;
     }
     if (symbol == NONE)
-        return NULL;
+        return is_known(name) || !share_unknown_passes() ? NULL : pointer;
     return surface_symbols[symbol].class == class_pass ? pointer : surface_symbols[symbol].own;
 }
 
@@ -98,7 +99,7 @@ static const char *name_to_ask(const char *symbol, int version, uint64_t flags)
         return symbol;
     if (REAL(cuGetProcAddress_v2, look_up_v2 *)(symbol, &theirs, version, flags, NULL) == CUDA_SUCCESS && theirs != NULL)
         unknowns_note(symbol);
-    return NO_SUCH_FUNCTION;
+    return share_unknown_passes() ? symbol : NO_SUCH_FUNCTION;
 }
 
 EXPORTED CUresult cuGetProcAddress(const char *symbol, void **out, int version, uint64_t flags)

@@ -278,9 +278,16 @@ struct share_compute share_compute(unsigned device)
     };
 }
 
+enum { PAUSED = 1, UNKNOWN_PASSES = 2 };
+
 bool share_paused(void)
 {
-    return limits != NULL && (__atomic_load_n(&limits->flags, __ATOMIC_RELAXED) & 1) != 0;
+    return limits != NULL && (__atomic_load_n(&limits->flags, __ATOMIC_RELAXED) & PAUSED) != 0;
+}
+
+bool share_unknown_passes(void)
+{
+    return (__atomic_load_n(&limits->flags, __ATOMIC_RELAXED) & UNKNOWN_PASSES) != 0;
 }
 
 uint64_t share_lease_number(void)

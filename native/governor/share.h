@@ -59,6 +59,8 @@ struct share_compute {
 struct share_compute share_compute(unsigned device);
 /* Whether launches are to wait, by the live word of the limits file; false before share_open. */
 bool share_paused(void);
+/* Whether functions that the table of symbols lacks reach the driver all the same. */
+bool share_unknown_passes(void);
 /* A number for the lease, the same in all its processes and never 0. */
 uint64_t share_lease_number(void);
 

@@ -13,7 +13,7 @@ reading stopped, and says what to write instead.
 from aliquot.ask.amounts import UNITS
 from aliquot.ask.documents import API_VERSION, KIND, from_document, to_document
 from aliquot.ask.specs import parse, parse_compute
-from aliquot.ask.words import parse_isolation, parse_placement, parse_policy
+from aliquot.ask.words import parse_isolation, parse_placement, parse_policy, parse_unknown
 
 __all__ = [
     "API_VERSION",
@@ -25,5 +25,6 @@ __all__ = [
     "parse_isolation",
     "parse_placement",
     "parse_policy",
+    "parse_unknown",
     "to_document",
 ]

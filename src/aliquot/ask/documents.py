@@ -6,10 +6,11 @@
       gpu: 2xH100:20GiB@25%,A100:20GiB
       policy: fair
       isolation: soft
+      unknown: refuse
 
 ``spec.gpu`` is a SPEC; or its long form ``{count: 2, model: H100, exact: true, memory: 20GiB,
 compute: 25%}``, with at least a model (then the whole card) or a memory; or a list of either,
-best first. ``policy`` and ``isolation`` may lack.
+best first. ``policy``, ``isolation`` and ``unknown`` may lack.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aliquot.ask.specs import WHOLE_GPU, parse, parse_compute
-from aliquot.ask.words import parse_isolation, parse_policy
-from aliquot.model import AliquotError, Alternative, Amount, Ask, Policy, Reason
+from aliquot.ask.words import parse_isolation, parse_policy, parse_unknown
+from aliquot.model import AliquotError, Alternative, Amount, Ask, Policy, Reason, Unknown
 
 if TYPE_CHECKING:
     from aliquot.ask.fields import Field
@@ -32,6 +33,8 @@ def to_document(ask: Ask) -> dict[str, object]:
     spec: dict[str, object] = {"gpu": str(ask), "policy": ask.policy.value}
     if ask.isolation is not None:
         spec["isolation"] = ask.isolation.value
+    if ask.unknown is not Unknown.REFUSE:
+        spec["unknown"] = ask.unknown.value
     return {"apiVersion": API_VERSION, "kind": KIND, "spec": spec}
 
 
@@ -48,13 +51,14 @@ def from_document(text: str, *, source: str) -> Ask:
     top = read(text, source=source).mapping(required=("apiVersion", "kind", "spec"))
     _expect(top["apiVersion"], API_VERSION)
     _expect(top["kind"], KIND)
-    spec = top["spec"].mapping(required=("gpu",), optional=("policy", "isolation"))
+    spec = top["spec"].mapping(required=("gpu",), optional=("policy", "isolation", "unknown"))
     alternatives = tuple(alternative for entry in spec["gpu"].entries() for alternative in _read_gpu(entry))
-    policy, isolation = spec.get("policy"), spec.get("isolation")
+    policy, isolation, unknown = spec.get("policy"), spec.get("isolation"), spec.get("unknown")
     return Ask(
         alternatives,
         policy=policy.reading(parse_policy) if policy else Policy.FAIR,
         isolation=isolation.reading(parse_isolation) if isolation and not isolation.is_null else None,
+        unknown=unknown.reading(parse_unknown) if unknown else Unknown.REFUSE,
     )
 
 

@@ -4,7 +4,7 @@ from enum import Enum
 from typing import TypeVar
 
 from aliquot.ask.unreadable import shown
-from aliquot.model import AliquotError, Isolation, PlacementPolicy, Policy, Reason
+from aliquot.model import AliquotError, Isolation, PlacementPolicy, Policy, Reason, Unknown
 
 _Word = TypeVar("_Word", bound=Enum)
 
@@ -25,6 +25,15 @@ def parse_isolation(text: str) -> Isolation:
         AliquotError: BAD_USAGE, with the words that are known.
     """
     return _parse(Isolation, "isolation", text)
+
+
+def parse_unknown(text: str) -> Unknown:
+    """``refuse`` or ``pass``.
+
+    Raises:
+        AliquotError: BAD_USAGE, with the words that are known.
+    """
+    return _parse(Unknown, "treatment of unknown functions", text)
 
 
 def parse_placement(text: str) -> PlacementPolicy:

@@ -10,7 +10,7 @@ from aliquot.cli.completions import LeaseIdentity as LeaseIdentity
 from aliquot.cli.output.choices import FORMS, Choice
 from aliquot.cli.output.durations import parse_duration
 from aliquot.cli.program import usage_error
-from aliquot.model import AliquotError, Ask, Isolation, PlacementPolicy, Policy, Reason
+from aliquot.model import AliquotError, Ask, Isolation, PlacementPolicy, Policy, Reason, Unknown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,8 +145,14 @@ def form_option(*forms: str, default: str = "text") -> Callable[[_Function], _Fu
 
 
 def ask_options(function: _Function) -> _Function:
-    """``--policy --isolation``: what belongs to an ask and not to its SPEC."""
+    """``--policy --isolation --unknown``: what belongs to an ask and not to its SPEC."""
     for option in (
+        click.option(
+            "--unknown",
+            type=click.Choice([unknown.value for unknown in Unknown]),
+            metavar="HOW",
+            help="Driver functions newer than Aliquot: refuse, or pass (uncounted).",
+        ),
         click.option(
             "--isolation",
             type=click.Choice([isolation.value for isolation in Isolation]),
@@ -173,8 +179,15 @@ placement_option = click.option(
 )
 
 
-def asked(spec: str | None, *, policy: str | None, isolation: str | None, file: str | None = None) -> Ask:
-    """The ask that ``SPEC`` or ``-f FILE`` states, with ``--policy`` and ``--isolation`` over it."""
+def asked(
+    spec: str | None,
+    *,
+    policy: str | None = None,
+    isolation: str | None = None,
+    unknown: str | None = None,
+    file: str | None = None,
+) -> Ask:
+    """The ask that ``SPEC`` or ``-f FILE`` states, with the options of ``ask_options`` over it."""
     from dataclasses import replace
 
     from aliquot.ask import parse
@@ -184,6 +197,8 @@ def asked(spec: str | None, *, policy: str | None, isolation: str | None, file: 
     ask = parse(spec) if spec is not None else read_ask(file or "-")
     if policy is not None:
         ask = replace(ask, policy=Policy(policy))
+    if unknown is not None:
+        ask = replace(ask, unknown=Unknown(unknown))
     return ask if isolation is None else replace(ask, isolation=Isolation(isolation))
 
 
@@ -198,10 +213,10 @@ def lease_called(machine: "Machine", what: str) -> "Lease | None":
         raise
 
 
-def size_called(what: str, *, policy: str | None, isolation: str | None) -> Ask:
+def size_called(what: str, *, policy: str | None, isolation: str | None, unknown: str | None) -> Ask:
     """Of an argument ``SPEC|ID`` that is no lease."""
     try:
-        return asked(what, policy=policy, isolation=isolation)
+        return asked(what, policy=policy, isolation=isolation, unknown=unknown)
     except AliquotError as error:
         raise AliquotError(
             error.reason,

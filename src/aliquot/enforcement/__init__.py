@@ -10,7 +10,7 @@ meet only in these files, whose one layout is `native/abi/layout.toml`.
 
 from aliquot.enforcement.attestation import build_of
 from aliquot.enforcement.governor import governor_folder
-from aliquot.enforcement.isolation import TAKEN_AHEAD, achievable_isolation, why_advisory
+from aliquot.enforcement.isolation import TAKEN_AHEAD, UNKNOWN_PASSES, achievable_isolation, why_advisory
 from aliquot.enforcement.ledger import create_ledger, live_slots, read_ledger
 from aliquot.enforcement.limits import limits_agree, write_limits
 from aliquot.enforcement.turns import create_turns
@@ -25,6 +25,7 @@ from aliquot.enforcement.verifying import (
 __all__ = [
     "PROGRAM",
     "TAKEN_AHEAD",
+    "UNKNOWN_PASSES",
     "achievable_isolation",
     "build_of",
     "create_ledger",

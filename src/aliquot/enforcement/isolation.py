@@ -23,14 +23,24 @@ from aliquot.model import Isolation
 TAKEN_AHEAD = "any process may use it, by its library path alone"
 """Why a lease is advisory that is taken before it is known what will run in it."""
 
+UNKNOWN_PASSES = (
+    "functions that this Aliquot does not know reach the driver, and nobody counts what they take"
+)
+"""Why one is that was asked with ``--unknown pass``."""
 
-def achievable_isolation(*, whole: bool, container: bool, apart: bool = False) -> Isolation:
+
+def achievable_isolation(
+    *, whole: bool, container: bool, apart: bool = False, unknown_passes: bool = False
+) -> Isolation:
     """The strongest isolation that a lease can have here.
 
     ``whole``: every one of its shares is a whole GPU, so nothing stands in front of the driver.
     ``apart``: its process will run in a private mount namespace under a uid that is neither root's
-    nor the one that owns the share's files.
+    nor the one that owns the share's files. ``unknown_passes``: functions that the governor's table
+    lacks go through it.
     """
+    if unknown_passes and not whole:
+        return Isolation.ADVISORY
     if not container:
         return Isolation.SOFT if apart and not whole else Isolation.ADVISORY
     return Isolation.FIRM if whole else Isolation.SOFT

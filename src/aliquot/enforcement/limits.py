@@ -14,11 +14,12 @@ from pathlib import Path
 
 from aliquot.enforcement import abi
 from aliquot.enforcement.files import put, unwritable, write_whole
-from aliquot.model import AliquotError, Gpu, GpuUuid, Lease, Policy, Reason, Share
+from aliquot.model import AliquotError, Gpu, GpuUuid, Lease, Policy, Reason, Share, Unknown
 
 _NO_LIMIT = (1 << 64) - 1
 _WHOLE = 1
 _PAUSED = 1
+_UNKNOWN_PASSES = 2
 _POLICIES = {Policy.FAIR: 0, Policy.CAP: 1, Policy.PRIORITY: 2}
 
 
@@ -75,7 +76,8 @@ def _limits(lease: Lease, gpus: Mapping[GpuUuid, Gpu], *, paused: bool) -> bytes
     put(file, 0, abi.Limits.MINIMUM_READER, abi.MINIMUM_READER)
     put(file, 0, abi.Limits.LEASE, lease.id.encode())
     put(file, 0, abi.Limits.DEVICE_COUNT, len(lease.shares))
-    put(file, 0, abi.Limits.FLAGS, _PAUSED if paused else 0)
+    passes = _UNKNOWN_PASSES if lease.unknown is Unknown.PASS else 0
+    put(file, 0, abi.Limits.FLAGS, passes | (_PAUSED if paused else 0))
     for index, share in enumerate(lease.shares):
         base = abi.Limits.DEVICES.offset + index * abi.LimitsDevice.RECORD_SIZE
         _put_device(file, base, share, gpus)

@@ -376,6 +376,7 @@ def _drafted(id_: LeaseId, draft: LeaseDraft, placed: Placed, worker: ProcessHol
         expires_at=draft.expires_at,
         boot_id=draft.boot_id,
         worker=worker,
+        unknown=draft.unknown,
     )
 
 

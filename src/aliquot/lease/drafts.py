@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from aliquot.model import Holder, Isolation, LeaseId, Policy, ProcessHolder
+from aliquot.model import Holder, Isolation, LeaseId, Policy, ProcessHolder, Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class LeaseDraft:
     expires_at: int | None = None
     boot_id: str | None = None
     isolation_why: str | None = None
+    unknown: Unknown = Unknown.REFUSE
     worker: ProcessHolder | None = None
     """Who prepares it; ``None`` is the calling process."""
 

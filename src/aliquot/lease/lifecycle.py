@@ -23,6 +23,7 @@ from aliquot.model import (
     ProcessHolder,
     Reason,
     Share,
+    Unknown,
 )
 
 
@@ -188,6 +189,12 @@ def _same_gpus(lease: Lease, shares: tuple[Share, ...]) -> bool:
     return [(share.gpu, share.whole) for share in shares] == [
         (share.gpu, share.whole) for share in lease.shares
     ]
+
+
+def line_of_birth(lease: Lease) -> str:
+    """Detail of the first line of a lease's story."""
+    passing = "; unknown functions pass" if lease.unknown is Unknown.PASS else ""
+    return f"for {describe_holder(lease.holder)}{passing}"
 
 
 def line_of(event: Event) -> tuple[str, str | None]:

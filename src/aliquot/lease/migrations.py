@@ -128,10 +128,15 @@ CREATE TABLE past_share (
 """
 """``past_share``: what a lease had before its size was changed. GPU and wholeness never change."""
 
+_UNKNOWN_FUNCTIONS = """
+ALTER TABLE lease ADD COLUMN unknown TEXT NOT NULL DEFAULT 'refuse' CHECK (unknown IN ('refuse', 'pass'));
+"""
+
 MIGRATIONS: tuple[str, ...] = (
     _LEASES,
     _CARDS,
     _LIVE_CHANGES,
+    _UNKNOWN_FUNCTIONS,
 )
 
 SCHEMA_VERSION = len(MIGRATIONS)

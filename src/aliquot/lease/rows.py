@@ -20,6 +20,7 @@ from aliquot.model import (
     ProcessHolder,
     Share,
     Thousandths,
+    Unknown,
 )
 
 LEASE_COLUMNS = (
@@ -49,6 +50,7 @@ LEASE_COLUMNS = (
     "worker_namespace",
     "isolation_why",
     "paused_at",
+    "unknown",
 )
 _WIDTH = len(LEASE_COLUMNS)
 
@@ -86,6 +88,7 @@ def lease_values(lease: Lease) -> dict[str, object]:
         **_process_values("worker", lease.worker),
         "isolation_why": lease.isolation_why,
         "paused_at": lease.paused_at,
+        "unknown": lease.unknown.value,
     }
 
 
@@ -190,7 +193,9 @@ def _lease(row: Row, shares: tuple[Share, ...]) -> Lease:
     (id_, state, ask, policy, isolation, kind, pid, start, namespace, engine, endpoint, stop, *rest) = row[
         1 : 1 + _WIDTH
     ]
-    user, command, name, created, held, ended, expires, boot, why, *worker, isolation_why, paused = rest
+    user, command, name, created, held, ended, expires, boot, why, *worker, isolation_why, paused, unknown = (
+        rest
+    )
     try:
         return Lease(
             id=LeaseId(id_),
@@ -212,6 +217,7 @@ def _lease(row: Row, shares: tuple[Share, ...]) -> Lease:
             worker=_process(*worker),
             isolation_why=isolation_why,
             paused_at=paused,
+            unknown=Unknown(unknown),
         )
     except (TypeError, ValueError) as error:
         raise CorruptRowError(f"lease {id_}: {error}") from error

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-from aliquot.lease.lifecycle import Event, describe_holder, line_of
+from aliquot.lease.lifecycle import Event, line_of, line_of_birth
 from aliquot.lease.rows import LEASE_COLUMNS, StoredLease, changed_values, lease_values
 from aliquot.model import AliquotError, Lease, LeaseId, Reason, Usage, lease_id
 
@@ -95,7 +95,7 @@ def insert(
             for position, share in enumerate(lease.shares)
         ],
     )
-    line = ("preparing", f"for {describe_holder(lease.holder)}")
+    line = ("preparing", line_of_birth(lease))
     last = db.execute(_INSERT_EVENT, (lease.created_at, seq, *line, None)).lastrowid
     return StoredLease(seq=_rowid(seq), last_event=_rowid(last), lease=lease)
 

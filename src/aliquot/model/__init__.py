@@ -6,7 +6,7 @@ a file, a socket, a subprocess, another package of Aliquot. An unknown value is
 ``None``, never 0.
 """
 
-from aliquot.model.asks import Alternative, Amount, Ask, Fraction, Isolation, Policy
+from aliquot.model.asks import Alternative, Amount, Ask, Fraction, Isolation, Policy, Unknown
 from aliquot.model.attempts import Attempt, Outcome, Verification
 from aliquot.model.driver import DriverFiles
 from aliquot.model.edits import DeviceNode, Edits, Hook, Mount
@@ -108,6 +108,7 @@ __all__ = [
     "Snapshot",
     "Stretch",
     "Thousandths",
+    "Unknown",
     "Usage",
     "UsageSpan",
     "Vendor",

@@ -32,6 +32,15 @@ class Policy(Enum):
     PRIORITY = "priority"
 
 
+class Unknown(Enum):
+    """What a driver's function gets that is newer than our table of symbols."""
+
+    REFUSE = "refuse"
+    """It is not there, as with an older driver."""
+    PASS = "pass"
+    """It reaches the driver: what it takes is not counted and not held."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fraction:
     """A part of one GPU in lowest terms: ``1/4``; ``25%`` is the same part."""
@@ -117,6 +126,7 @@ class Ask:
     policy: Policy = Policy.FAIR
     isolation: Isolation | None = None
     """At least that; ``None`` is any."""
+    unknown: Unknown = Unknown.REFUSE
 
     def __str__(self) -> str:
         return ",".join(str(alternative) for alternative in self.alternatives)

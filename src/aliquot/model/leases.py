@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from aliquot.model.asks import Isolation, Policy
+from aliquot.model.asks import Isolation, Policy, Unknown
 from aliquot.model.identities import LeaseId
 from aliquot.model.shares import Share
 
@@ -92,6 +92,7 @@ class Lease:
     """Why it is no stronger, as a clause; None where nothing is known to be missing."""
     paused_at: int | None = None
     """Since then its launches wait; None where it is not paused."""
+    unknown: Unknown = Unknown.REFUSE
     worker: ProcessHolder | None = None
     """The process of Aliquot that carries it through PREPARING or RELEASING; None in between."""
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from aliquot.enforcement import achievable_isolation
+from aliquot.enforcement import UNKNOWN_PASSES, achievable_isolation
 from aliquot.lease import Book, LeaseDraft
 from aliquot.model import (
     AliquotError,
@@ -25,6 +25,7 @@ from aliquot.model import (
     Refused,
     Severity,
     Snapshot,
+    Unknown,
     Vendor,
     is_lease_name,
 )
@@ -62,7 +63,8 @@ def achievable(ask: Ask, snapshot: Snapshot, *, container: bool, apart: bool = F
     if os.geteuid() != 0 and any(gpu.vendor is not Vendor.SOFTWARE for gpu in snapshot.gpus):
         return Isolation.ADVISORY
     whole = all(alternative.amount.whole for alternative in ask.alternatives)
-    return achievable_isolation(whole=whole, container=container, apart=apart)
+    passing = ask.unknown is Unknown.PASS
+    return achievable_isolation(whole=whole, container=container, apart=apart, unknown_passes=passing)
 
 
 def reserve(book: Book, snapshot: Snapshot, terms: Terms) -> Lease:
@@ -90,7 +92,8 @@ def reserve(book: Book, snapshot: Snapshot, terms: Terms) -> Lease:
         ask=str(terms.ask),
         policy=terms.ask.policy,
         isolation=isolation,
-        isolation_why=terms.isolation_why,
+        isolation_why=UNKNOWN_PASSES if terms.ask.unknown is Unknown.PASS else terms.isolation_why,
+        unknown=terms.ask.unknown,
         holder=terms.holder,
         user=user_name(),
         command=terms.command,

@@ -1,7 +1,10 @@
 """cuGetProcAddress: exactly the function, version and stream kind that was asked for."""
 
-from tests.native.governor.shares import ROOT, MakeShare, ShareOnDisk
+from dataclasses import replace
 
+from tests.native.governor.shares import ROOT, UUIDS, MakeShare, ShareOnDisk, a_lease
+
+from aliquot.model import MIB, Unknown
 from generate_surface import CUDA_TABLE, read_table
 
 LOOK_UP = """
@@ -88,6 +91,28 @@ say([native, look_up("cuOfTomorrow", 13050, 0), [first, pointer.value]])
     assert governed == [0, None, 1]
     assert first == [500, None]
     assert share.ledger().unknown == ("cuOfTomorrow",), "told once, and not what the driver lacks too"
+
+
+def test_a_share_that_lets_unknown_names_through_says_so_and_gets_the_driver_s_own(
+    make_share: MakeShare,
+) -> None:
+    share = make_share(lease=replace(a_lease({UUIDS[0]: 100 * MIB}), unknown=Unknown.PASS))
+    passed, first, nobody, known = share.run(
+        LOOK_UP
+        + """
+pointer = ctypes.c_void_p(0x77)
+result = cuda.cuGetProcAddress(b"cuOfTomorrow", ctypes.byref(pointer), 13050, ctypes.c_uint64(0))
+theirs = address(direct, "cuOfTomorrow")
+passed = look_up("cuOfTomorrow", 13050, 0)
+call = ctypes.CFUNCTYPE(ctypes.c_int)(passed[1])
+say([[passed == (0, theirs, 0), call()], [result, pointer.value == theirs], look_up("cuOfNobody", 13050, 0),
+     look_up("cuMemAlloc", 13050, 0)[1] == address(cuda, "cuMemAlloc_v2")])
+"""
+    )
+    assert (passed, first) == ([True, 0], [0, True])
+    assert nobody == [0, None, 1], "what the driver lacks is not there"
+    assert known, "what the table has is ours as ever"
+    assert share.ledger().unknown == ("cuOfTomorrow",)
 
 
 def test_a_driver_newer_than_the_table_looks_like_the_table_s_version(make_share: MakeShare) -> None:

@@ -8,16 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aliquot.ask import from_document, parse, parse_isolation, parse_placement, parse_policy, to_document
-from aliquot.model import AliquotError, Ask, Isolation, PlacementPolicy, Policy, Reason
+from aliquot.model import AliquotError, Ask, Isolation, PlacementPolicy, Policy, Reason, Unknown
 
 HEAD = "apiVersion: aliquot/v1\nkind: Ask\nspec:\n"
 SPECS = ["10GiB", "1/3", "100%", "2xH100:20GiB@25%", "RTX-4090!", "H100:20GiB,A100:20GiB", "0.1GiB", "33.33%"]
 
 asks = st.builds(
-    lambda spec, policy, isolation: Ask(parse(spec).alternatives, policy, isolation),
+    lambda spec, policy, isolation, unknown: Ask(parse(spec).alternatives, policy, isolation, unknown),
     st.sampled_from(SPECS),
     st.sampled_from(Policy),
     st.none() | st.sampled_from(Isolation),
+    st.sampled_from(Unknown),
 )
 
 
@@ -83,7 +84,7 @@ def test_the_long_form_is_the_same_ask(gpu: str, spec: str) -> None:
         (HEAD + "  gpus: 1GiB\n", "ask.yaml, line 4: spec.gpus: no such field: did you mean gpu?"),
         (
             HEAD + "  zone: a\n",
-            "ask.yaml, line 4: spec.zone: no such field: the fields here are gpu, policy, isolation",
+            "ask.yaml, line 4: spec.zone: no such field: the fields here are gpu, policy, isolation, unknown",
         ),
         (HEAD + "  policy: fair\n", "ask.yaml, line 4: spec: the field gpu is missing"),
         (HEAD + "  gpu: 1GiB\n  gpu: 2GiB\n", "ask.yaml, line 5: spec.gpu: is given twice: keep one"),

@@ -346,3 +346,18 @@ def test_doctor_says_so_where_it_has_nothing_to_show(typed: Aliquot, one_t4: str
     assert done.stdout == ""
     assert done.stderr.startswith("none of ")
     assert len([line for line in done.stderr.splitlines() if line.startswith("none of ")]) == 1
+
+
+@pytest.mark.usefixtures("one_t4")
+def test_a_lease_that_lets_unknown_functions_through_says_so_wherever_it_is_shown(
+    aliquot: Aliquot, typed: Aliquot
+) -> None:
+    lease = aliquot("lease", "--gpu", "T4:1/4", "--unknown", "pass", "-o", "name").stdout.strip()
+    document = json.loads(aliquot("show", lease, "-o", "json").stdout)
+    assert (document["unknown"], document["isolation"]) == ("pass", "advisory")
+    assert "nobody counts" in document["isolationWhy"]
+    assert document["story"][0]["detail"] == "for nobody; unknown functions pass"
+    assert "reach the driver, uncounted" in aliquot("show", lease).stdout
+    assert aliquot("release", lease).returncode == 0
+    held = typed("lease", "--gpu", "T4:1/4", "--unknown", "pass", "--isolation", "soft")
+    assert held.returncode == 5, "what nobody counts is not held"

@@ -43,6 +43,7 @@ from aliquot.model import (
     Share,
     Snapshot,
     Thousandths,
+    Unknown,
     Usage,
 )
 from aliquot.node import Check, Coverage, Explanation, LeaseEvent, Ungoverned, UsageRow
@@ -134,6 +135,10 @@ def test_who_went_round_the_governor_is_named(lease_list: list[LeaseRow], now: i
     ]
     asked = replace(story, ledger=Ledger(devices=(), slots=(), unknown=("cuOfTomorrow",)))
     assert "asked for in vain, unknown to this Aliquot: cuOfTomorrow" in story_lines(asked, now=now)
+    told = replace(row, lease=replace(row.lease, unknown=Unknown.PASS))
+    passing = story_lines(replace(asked, row=told), now=now)
+    assert "passed through, unknown to this Aliquot: cuOfTomorrow" in passing
+    assert any(line.split()[:1] == ["unknown"] for line in passing)
     unknown = replace(story, ungoverned=None)
     assert story_document(unknown)["ungoverned"] is None
     assert any("unknown" in line for line in story_lines(unknown, now=now) if line.startswith("not governed"))

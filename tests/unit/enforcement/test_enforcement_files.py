@@ -22,6 +22,7 @@ from aliquot.enforcement import (
     build_of,
     create_ledger,
     governor_folder,
+    limits_agree,
     live_slots,
     read_ledger,
     write_limits,
@@ -40,6 +41,7 @@ from aliquot.model import (
     Reason,
     Share,
     Thousandths,
+    Unknown,
 )
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -176,6 +178,20 @@ def test_the_limits_of_another_lease_are_not_overwritten(tmp_path: Path, other: 
         write_limits(path, lease=other, gpus={})  # type: ignore[arg-type]
     assert path.read_bytes() == before
     assert path.stat().st_mode & 0o777 == 0o444
+
+
+def test_whether_unknown_functions_pass_is_a_flag_beside_the_pause(tmp_path: Path) -> None:
+    path = tmp_path / "limits"
+    passing = replace(LEASE, unknown=Unknown.PASS)
+    write_limits(path, lease=passing, gpus={})
+    flags = abi.Limits.FLAGS.offset
+    assert struct.unpack_from("<I", path.read_bytes(), flags) == (2,)
+    assert limits_agree(path, passing)
+    assert limits_agree(path, LEASE) is False
+    write_limits(path, lease=passing, gpus={}, paused=True)
+    assert struct.unpack_from("<I", path.read_bytes(), flags) == (3,)
+    write_limits(path, lease=LEASE, gpus={})
+    assert struct.unpack_from("<I", path.read_bytes(), flags) == (0,)
 
 
 def test_too_many_devices_are_refused(tmp_path: Path) -> None:
@@ -505,3 +521,5 @@ def test_the_governor_s_folder_must_hold_both_libraries(tmp_path: Path) -> None:
 )
 def test_isolation_is_what_truly_holds(whole: bool, container: bool, isolation: Isolation) -> None:
     assert achievable_isolation(whole=whole, container=container) is isolation
+    passing = achievable_isolation(whole=whole, container=container, unknown_passes=True)
+    assert passing is (isolation if whole else Isolation.ADVISORY)

@@ -45,6 +45,7 @@ def command(
     name: str | None,
     policy: str | None,
     isolation: str | None,
+    unknown: str | None,
     placement: str,
     form: str,
 ) -> None:
@@ -53,7 +54,7 @@ def command(
     from aliquot.cli.views.leases import lease_rows
     from aliquot.model import PlacementPolicy
 
-    ask = asked(spec, policy=policy, isolation=isolation, file=file)
+    ask = asked(spec, policy=policy, isolation=isolation, unknown=unknown, file=file)
     with this_machine() as machine:
         lease = machine.lease(
             ask,

@@ -29,6 +29,7 @@ def command(
     file: str | None,
     policy: str | None,
     isolation: str | None,
+    unknown: str | None,
     placement: str,
     container: bool,
     form: str,
@@ -43,7 +44,7 @@ def command(
     from aliquot.model import PlacementPolicy, Refused
     from aliquot.node import achievable
 
-    ask = asked(spec, policy=policy, isolation=isolation, file=file)
+    ask = asked(spec, policy=policy, isolation=isolation, unknown=unknown, file=file)
     with this_machine() as machine:
         result = machine.plan(ask, placement=PlacementPolicy(placement), container=container)
         snapshot = machine.look()

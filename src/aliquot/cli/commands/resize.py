@@ -35,7 +35,7 @@ def command(identity: str, spec: str | None, policy: str | None) -> int:
             "nothing to change: give a SPEC, --policy, or both",
             steps=[(f"aliquot resize {identity} 8GiB", "is a new size")],
         )
-    ask = asked(spec, policy=None, isolation=None) if spec is not None else None
+    ask = asked(spec) if spec is not None else None
     with this_machine() as machine:
         lease = machine.resize(machine.find_lease(identity), ask, None if policy is None else Policy(policy))
         say_change(machine, lease, "resized")

@@ -50,6 +50,7 @@ def command(
     name: str | None,
     policy: str | None,
     isolation: str | None,
+    unknown: str | None,
     placement: str,
     release_on_stop: bool,
     inject: str,
@@ -60,13 +61,14 @@ def command(
     """The share is given back when CMD ends, or its container is removed. The exit code is
     CMD's; 125 where Aliquot itself failed, 4 where there is no room now, 5 where it never fits."""
     _check_words(spec, lease, words)
-    if lease is not None and (name or policy or isolation):
+    if lease is not None and (name or policy or isolation or unknown):
         raise AliquotError(
-            Reason.BAD_USAGE, "--name, --policy and --isolation belong to a new lease, not to --lease"
+            Reason.BAD_USAGE,
+            "--name, --policy, --isolation and --unknown belong to a new lease, not to --lease",
         )
     from aliquot.model import PlacementPolicy
 
-    ask = asked(spec, policy=policy, isolation=isolation) if spec is not None else None
+    ask = asked(spec, policy=policy, isolation=isolation, unknown=unknown) if spec is not None else None
     with this_machine() as machine:
 
         def announce(lease: "Lease", snapshot: "Snapshot") -> None:

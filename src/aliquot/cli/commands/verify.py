@@ -30,7 +30,13 @@ if TYPE_CHECKING:
 @placement_option
 @list_options(ATTEMPTS)
 def command(
-    what: str, force: bool, policy: str | None, isolation: str | None, placement: str, choice: Choice
+    what: str,
+    force: bool,
+    policy: str | None,
+    isolation: str | None,
+    unknown: str | None,
+    placement: str,
+    choice: Choice,
 ) -> int:
     """A program of ours, without privileges, takes all it can get by every way it knows, in the
     place of a tenant. Exit code 7 where one is a hole, or broke off."""
@@ -44,7 +50,7 @@ def command(
         if lease is not None:
             done = machine.verify(lease, force=force)
         else:
-            ask = size_called(what, policy=policy, isolation=isolation)
+            ask = size_called(what, policy=policy, isolation=isolation, unknown=unknown)
             done = machine.verify_size(ask, placement=PlacementPolicy(placement))
     show_list(ATTEMPTS, done.attempts, choice, more=_about(done))
     say(verdict(done.attempts))

@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 @click.argument("what", metavar="SPEC|ID", type=LeaseIdentity())
 @ask_options
 @form_option("json", "yaml")
-def command(what: str, policy: str | None, isolation: str | None, form: str) -> int:
+def command(what: str, policy: str | None, isolation: str | None, unknown: str | None, form: str) -> int:
     """Every GPU that was looked at, with what was free and what was short. The exit code is
     what `aliquot run` would give: 0, 4 (no room now) or 5 (never fits)."""
     with this_machine() as machine:
         lease = lease_called(machine, what)
         if lease is not None:
             return _explain_lease(machine, lease, form)
-        return _explain_ask(machine, size_called(what, policy=policy, isolation=isolation), form)
+        return _explain_ask(
+            machine, size_called(what, policy=policy, isolation=isolation, unknown=unknown), form
+        )
 
 
 def _explain_ask(machine: "Machine", ask: "Ask", form: str) -> int:

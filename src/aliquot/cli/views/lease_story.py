@@ -10,7 +10,7 @@ from aliquot.cli.output.kinds import UNKNOWN
 from aliquot.cli.output.streams import printable
 from aliquot.cli.output.tables import aligned
 from aliquot.cli.views.leases import LEASES, LeaseRow, compute_text, holder_text, isolation_text
-from aliquot.model import Attestation, LeaseState, Ledger, Share, Usage, format_bytes, format_compute
+from aliquot.model import Attestation, LeaseState, Ledger, Share, Unknown, Usage, format_bytes, format_compute
 
 if TYPE_CHECKING:
     from aliquot.node import LeaseEvent, Ungoverned
@@ -39,6 +39,8 @@ def story_lines(story: LeaseStory, *, now: int) -> list[str]:
         ("command", printable(lease.command or UNKNOWN)),
         ("expires", UNKNOWN if lease.expires_at is None else format_time(lease.expires_at)),
     ]
+    if lease.unknown is Unknown.PASS:
+        fields.append(("unknown", "functions that this Aliquot does not know reach the driver, uncounted"))
     lines = [title, *_indented(aligned(fields)), "shares"]
     header = ("", "asked", "peak", "mean", "used now", "compute", "denied")
     shares = [_share_row(story, position, share) for position, share in enumerate(lease.shares)]
@@ -46,7 +48,8 @@ def story_lines(story: LeaseStory, *, now: int) -> list[str]:
     lines += _process_lines(story.ledger)
     lines += _ungoverned_lines(story)
     if story.ledger is not None and story.ledger.unknown:
-        lines.append("asked for in vain, unknown to this Aliquot: " + ", ".join(story.ledger.unknown))
+        asked = "passed through" if lease.unknown is Unknown.PASS else "asked for in vain"
+        lines.append(f"{asked}, unknown to this Aliquot: " + ", ".join(story.ledger.unknown))
     lines.append("story")
     return lines + _indented(aligned([_event_row(event) for event in story.events]))
 

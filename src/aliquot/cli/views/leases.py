@@ -165,6 +165,7 @@ def _nested(row: LeaseRow) -> dict[str, object]:
         ],
         "pausedAt": None if lease.paused_at is None else format_time(lease.paused_at),
         "isolationWhy": lease.isolation_why,
+        "unknown": lease.unknown.value,
         "holderDetail": holder_item(lease),
         "heldAt": None if lease.held_at is None else format_time(lease.held_at),
     }

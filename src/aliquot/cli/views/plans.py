@@ -13,6 +13,7 @@ from aliquot.model import (
     Refused,
     Share,
     Snapshot,
+    Unknown,
     format_bytes,
     format_compute,
 )
@@ -30,6 +31,8 @@ def plan_lines(ask: Ask, result: Placed | Refused, snapshot: Snapshot, *, isolat
         rows += [("goes to", placed_text(share, snapshot)) for share in result.shares]
         if any(not share.whole for share in result.shares):
             rows.append(("compute", COMPUTE_MEANING[ask.policy]))
+    if ask.unknown is Unknown.PASS:
+        rows.append(("unknown", "functions that this Aliquot does not know reach the driver, uncounted"))
     return aligned(rows)
 
 
