@@ -136,7 +136,8 @@ typedef struct {
     uint32_t exporter; /* slot + 1; 0 gone */
     uint64_t since; /* CLOCK_MONOTONIC nanoseconds when it was charged here */
     uint64_t holders[4]; /* a bit for each slot that holds it */
-    uint64_t reserved[7];
+    uint64_t named; /* 1: given out as open files with a lock on the byte whose number is the key */
+    uint64_t reserved[6];
 } aliquot_export;
 
 _Static_assert(sizeof(aliquot_export) == 128, "export");
@@ -147,7 +148,8 @@ _Static_assert(offsetof(aliquot_export, device) == 24, "export.device");
 _Static_assert(offsetof(aliquot_export, exporter) == 28, "export.exporter");
 _Static_assert(offsetof(aliquot_export, since) == 32, "export.since");
 _Static_assert(offsetof(aliquot_export, holders) == 40, "export.holders");
-_Static_assert(offsetof(aliquot_export, reserved) == 72, "export.reserved");
+_Static_assert(offsetof(aliquot_export, named) == 72, "export.named");
+_Static_assert(offsetof(aliquot_export, reserved) == 80, "export.reserved");
 
 typedef struct {
     uint64_t state; /* 0 free, 1 being written, 2 written */

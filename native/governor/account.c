@@ -8,6 +8,7 @@
 #include "ledger.h"
 #include "pools.h"
 #include "share.h"
+#include "sharing.h"
 #include "surface.h"
 
 uint64_t account_product(uint64_t a, uint64_t b)
@@ -152,8 +153,8 @@ bool account_take(enum kind kind, uint64_t key, struct entry *entry)
 
 static void end_export(const struct entry *entry)
 {
-    if (entry->export != 0 && entry->kind == KIND_IMPORT)
-        ledger_let_go(entry->export - 1u);
+    if (entry->export != 0 && (entry->kind == KIND_IMPORT || entry->imported))
+        sharing_let_go(entry->export - 1u);
     else if (entry->export != 0)
         ledger_withdraw(entry->export - 1u);
 }

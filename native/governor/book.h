@@ -18,7 +18,7 @@ enum kind {
     KIND_MIPMAP,
     KIND_HANDLE,  /* cuMemCreate */
     KIND_MAPPING, /* cuMemMap; owner is the handle, bytes are addresses and not charged */
-    KIND_IMPORT, /* memory of another process of the share, who pays for it */
+    KIND_IMPORT, /* a pointer to memory of another process of the share, who pays for it */
     KIND_MODULE, /* code and static data, a library's too */
     KIND_POOL,
     KIND_GRAPH, /* what one executable graph may take of the graphs' memory, by device */
@@ -38,6 +38,7 @@ struct entry {
     uint8_t device; /* of the share */
     bool primary;   /* KIND_CONTEXT: the device's primary one */
     bool gone;      /* KIND_POOL: destroyed while memory of it lives */
+    bool imported;  /* KIND_HANDLE: of another process's memory, who pays for it */
 };
 
 void book_open(void);

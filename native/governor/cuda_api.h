@@ -76,6 +76,10 @@ typedef struct {
 } CUipcMemHandle;
 
 typedef struct {
+    unsigned char reserved[64];
+} CUmemPoolPtrExportData;
+
+typedef struct {
     size_t size, alignment;
     unsigned reserved[4];
 } CUDA_ARRAY_MEMORY_REQUIREMENTS;

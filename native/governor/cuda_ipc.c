@@ -1,32 +1,10 @@
 /* Memory of another process of the same share, by its 64-byte handle. Such a handle is the same for the same memory
  * and no other, so a hash of it finds, in the ledger, who pays (exports.h). Memory that nobody of this share
- * exported is refused: it would be nobody's charge here.
- *
- * A file descriptor of memory (cuMemExportToShareableHandle) says nothing of whose memory it is, and is refused. */
-#include <string.h>
-
+ * exported is refused: it would be nobody's charge here. */
 #include "account.h"
 #include "governor.h"
-#include "ledger.h"
+#include "sharing.h"
 #include "surface.h"
-
-/* FNV-1a; never 0, which is a free place. */
-static uint64_t key_of(const CUipcMemHandle *handle)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t at = 0; at < sizeof handle->reserved; at++)
-        hash = (hash ^ (unsigned char)handle->reserved[at]) * 0x100000001b3u;
-    return hash != 0 ? hash : 1;
-}
-
-/* ---- exporting ---- */
-
-/* The book's entry of the allocation that `address` lies in. Under the book's lock. */
-static struct entry *memory_at(CUdeviceptr address)
-{
-    struct entry *entry = book_find(KIND_MEMORY, address);
-    return entry != NULL && entry->pool == 0 ? entry : NULL;
-}
 
 static CUdeviceptr base_of(CUdeviceptr address)
 {
@@ -38,28 +16,6 @@ static CUdeviceptr base_of(CUdeviceptr address)
                : address;
 }
 
-/* Where it cannot be written down, the handle is good for nothing in this share, and harmless. */
-static void publish(uint64_t key, CUdeviceptr base)
-{
-    struct entry found = {0};
-    book_lock();
-    struct entry *entry = memory_at(base);
-    if (entry != NULL)
-        found = *entry;
-    book_unlock();
-    int export = entry != NULL ? ledger_export(key, found.device, found.bytes) : -1;
-    if (export < 0)
-        return;
-    book_lock();
-    entry = memory_at(base);
-    bool still = entry != NULL && (entry->export == 0 || entry->export == export + 1);
-    if (still)
-        entry->export = (uint16_t)(export + 1);
-    book_unlock();
-    if (!still)
-        ledger_withdraw((unsigned)export);
-}
-
 EXPORTED CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr address)
 {
     CUipcMemHandle handle;
@@ -68,12 +24,10 @@ EXPORTED CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr address)
     CUresult result = REAL(cuIpcGetMemHandle, CUresult (*)(CUipcMemHandle *, CUdeviceptr))(out != NULL ? &handle : NULL, address);
     if (result != CUDA_SUCCESS || out == NULL)
         return result;
-    publish(key_of(&handle), base_of(address));
+    sharing_export(KIND_MEMORY, base_of(address), sharing_hash(&handle, sizeof handle), false);
     *out = handle;
     return result;
 }
-
-/* ---- importing ---- */
 
 /* One pointer a memory, however often it is opened: each time is one close. */
 static void remember(CUdeviceptr got, uint64_t context, int export)
@@ -89,11 +43,10 @@ static void remember(CUdeviceptr got, uint64_t context, int export)
     book_unlock();
 }
 
-#define OPEN(name)                                                                                 \
-    EXPORTED CUresult name(CUdeviceptr *out, CUipcMemHandle handle, unsigned flags)                \
+#define OPEN(name, key, parameters, arguments)                                                     \
+    EXPORTED CUresult name parameters                                                              \
     {                                                                                              \
-        typedef CUresult open_handle(CUdeviceptr *, CUipcMemHandle, unsigned);                     \
-        CUdeviceptr got = 0;                                                                       \
+        CUdeviceptr got = 0, *place = out != NULL ? &got : NULL;                                   \
         uint64_t context;                                                                          \
         unsigned device;                                                                           \
         if (!governor_start())                                                                     \
@@ -103,12 +56,12 @@ static void remember(CUdeviceptr got, uint64_t context, int export)
             return result;                                                                         \
         if (!book_has_room())                                                                      \
             return CUDA_ERROR_OUT_OF_MEMORY;                                                       \
-        int export = ledger_import(key_of(&handle));                                               \
+        int export = sharing_import(key);                                                          \
         if (export < 0)                                                                            \
             return CUDA_ERROR_NOT_SUPPORTED;                                                       \
-        result = REAL(name, open_handle *)(out != NULL ? &got : NULL, handle, flags);              \
+        result = REAL(name, CUresult(*) parameters) arguments;                                     \
         if (result != CUDA_SUCCESS) {                                                              \
-            forget_failed(export);                                                                 \
+            sharing_let_go((unsigned)export);                                                      \
             return result;                                                                         \
         }                                                                                          \
         remember(got, context, export);                                                            \
@@ -117,22 +70,10 @@ static void remember(CUdeviceptr got, uint64_t context, int export)
         return result;                                                                             \
     }
 
-/* A failed opening holds nothing; an earlier one of the same memory still does. */
-static void forget_failed(int export)
-{
-    struct entry *entry;
-    uint64_t at = 0;
-    bool held = false;
-    book_lock();
-    while (!held && (entry = book_next(&at)) != NULL)
-        held = entry->kind == KIND_IMPORT && entry->export == export + 1;
-    book_unlock();
-    if (!held)
-        ledger_let_go((unsigned)export);
-}
-
-OPEN(cuIpcOpenMemHandle)
-OPEN(cuIpcOpenMemHandle_v2)
+OPEN(cuIpcOpenMemHandle, sharing_hash(&handle, sizeof handle), (CUdeviceptr *out, CUipcMemHandle handle, unsigned flags),
+     (place, handle, flags))
+OPEN(cuIpcOpenMemHandle_v2, sharing_hash(&handle, sizeof handle),
+     (CUdeviceptr *out, CUipcMemHandle handle, unsigned flags), (place, handle, flags))
 
 EXPORTED CUresult cuIpcCloseMemHandle(CUdeviceptr address)
 {
@@ -148,3 +89,22 @@ EXPORTED CUresult cuIpcCloseMemHandle(CUdeviceptr address)
     book_unlock();
     return account_gave(last, &taken, result);
 }
+
+/* ---- memory of a pool, whose 64 bytes of data are such a handle as well ---- */
+
+EXPORTED CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr address)
+{
+    CUmemPoolPtrExportData data;
+    if (!governor_start())
+        return CUDA_ERROR_SYSTEM_NOT_READY;
+    CUresult result = REAL(cuMemPoolExportPointer, CUresult (*)(CUmemPoolPtrExportData *, CUdeviceptr))(
+        out != NULL ? &data : NULL, address);
+    if (result != CUDA_SUCCESS || out == NULL)
+        return result;
+    sharing_export(KIND_MEMORY, base_of(address), sharing_hash(&data, sizeof data), false);
+    *out = data;
+    return result;
+}
+
+OPEN(cuMemPoolImportPointer, data != NULL ? sharing_hash(data, sizeof *data) : 0,
+     (CUdeviceptr *out, CUmemoryPool pool, CUmemPoolPtrExportData *data), (place, pool, data))

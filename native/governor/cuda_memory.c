@@ -106,7 +106,7 @@ EXPORTED CUresult cuMemFree_v2(CUdeviceptr pointer)
     struct entry entry;
     if (!governor_start())
         return CUDA_ERROR_SYSTEM_NOT_READY;
-    bool known = account_take(KIND_MEMORY, pointer, &entry);
+    bool known = account_take(KIND_MEMORY, pointer, &entry) || account_take(KIND_IMPORT, pointer, &entry);
     return account_gave(known, &entry, real_free()(pointer));
 }
 

@@ -183,7 +183,7 @@ static CUresult current_pool(CUstream stream, uint64_t *pool)
         free_in_order *real = REAL(cuMemFreeAsync##suffix, free_in_order *);                       \
         if (captures(stream, REAL(cuStreamIsCapturing##suffix, CUresult (*)(CUstream, int *))))    \
             return real(pointer, stream); /* becomes a node: nothing is freed now */               \
-        bool known = account_take(KIND_MEMORY, pointer, &entry);                                   \
+        bool known = account_take(KIND_MEMORY, pointer, &entry) || account_take(KIND_IMPORT, pointer, &entry); \
         return account_gave(known, &entry, real(pointer, stream));                                 \
     }
 

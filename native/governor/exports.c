@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "aliquot_abi.h"
+#include "descriptors.h"
 #include "locks.h"
 #include "share.h"
 #include "total.h"
@@ -35,12 +36,22 @@ static void unlock_table(void)
 
 /* ---- one export, under the lock ---- */
 
-static bool is_held(const aliquot_export *export)
+static bool has_holders(const aliquot_export *export)
 {
     uint64_t holders = 0;
     for (unsigned word = 0; word < HOLDER_WORDS; word++)
         holders |= load(&export->holders[word]);
     return holders != 0;
+}
+
+static bool is_in_files(const aliquot_export *export)
+{
+    return load(&export->named) != 0 && descriptors_open(load(&export->key));
+}
+
+static bool is_held(const aliquot_export *export)
+{
+    return has_holders(export) || is_in_files(export);
 }
 
 static void set_holder(aliquot_export *export, unsigned slot, bool holds)
@@ -102,7 +113,7 @@ static int find(uint64_t key)
 
 /* ---- from outside ---- */
 
-static int publish(unsigned slot, uint64_t key, unsigned device, uint64_t size)
+static int publish(unsigned slot, uint64_t key, unsigned device, uint64_t size, bool named)
 {
     int known = find(key);
     if (known >= 0 && exporter_of(at((unsigned)known)) == slot + 1 && load(&at((unsigned)known)->size) == size)
@@ -118,20 +129,26 @@ static int publish(unsigned slot, uint64_t key, unsigned device, uint64_t size)
     for (unsigned word = 0; word < HOLDER_WORDS; word++)
         store(&export->holders[word], 0);
     store(&export->size, size);
+    store(&export->named, named);
     __atomic_store_n(&export->device, device, __ATOMIC_RELEASE);
     __atomic_store_n(&export->exporter, slot + 1, __ATOMIC_RELEASE);
     store(&export->key, key); /* last: until here the place is free */
     return place;
 }
 
-int exports_publish(unsigned slot, uint64_t key, unsigned device, uint64_t size)
+int exports_publish(unsigned slot, uint64_t key, unsigned device, uint64_t size, bool named)
 {
     int place = EXPORT_NONE;
-    if (lock_table()) {
-        place = publish(slot, key, device, size);
+    if (key != 0 && lock_table()) {
+        place = publish(slot, key, device, size, named);
         unlock_table();
     }
     return place;
+}
+
+uint64_t exports_key(unsigned export)
+{
+    return load(&at(export)->key);
 }
 
 void exports_withdraw(unsigned slot, unsigned export)
@@ -172,6 +189,29 @@ void exports_let_go(unsigned slot, unsigned export)
         return; /* held until this process ends */
     if (load(&at(export)->key) != 0 && exporter_of(at(export)) != slot + 1)
         let_go(slot, export);
+    else if (load(&at(export)->key) != 0) /* its own, which it had opened as well */
+        set_holder(at(export), slot, false);
+    unlock_table();
+}
+
+static bool is_left_in_files(unsigned export)
+{
+    return load(&at(export)->key) != 0 && load(&at(export)->named) != 0 && exporter_of(at(export)) == 0 &&
+           !has_holders(at(export));
+}
+
+void exports_sweep(void)
+{
+    unsigned first = 0;
+    while (first < ALIQUOT_EXPORTS_MAX && !is_left_in_files(first))
+        first++;
+    if (first == ALIQUOT_EXPORTS_MAX || !lock_table())
+        return;
+    for (unsigned export = first; export < ALIQUOT_EXPORTS_MAX; export++)
+        if (is_left_in_files(export) && !is_in_files(at(export))) {
+            total_finish(TOTAL_EXPORTS + export);
+            end(export);
+        }
     unlock_table();
 }
 
@@ -220,7 +260,8 @@ uint64_t exports_bytes(unsigned device, bool (*is_alive)(unsigned slot))
         const aliquot_export *export = at(number);
         uint32_t exporter = exporter_of(export);
         if (load(&export->key) == 0 || device_of(export) != device ||
-            (exporter - 1 < ALIQUOT_SLOTS_MAX && is_alive(exporter - 1)) || !has_living_holder(export, is_alive))
+            (exporter - 1 < ALIQUOT_SLOTS_MAX && is_alive(exporter - 1)) ||
+            !(has_living_holder(export, is_alive) || is_in_files(export)))
             continue;
         total = add_capped(total, load(&export->size));
     }

@@ -118,29 +118,27 @@ void ledger_denied(unsigned device)
 
 /* ---- memory of several processes ---- */
 
-static int with_slot(int (*call)(unsigned, uint64_t, unsigned, uint64_t), uint64_t key, unsigned device, uint64_t size)
+int ledger_export(uint64_t key, unsigned device, uint64_t size, bool named)
 {
     latch_take(&turn);
-    int answer = slots_claim() ? call(slots_own(), key, device, size) : EXPORT_NONE;
+    int answer = slots_claim() ? exports_publish(slots_own(), key, device, size, named) : EXPORT_NONE;
     locks_end();
     latch_let_go(&turn);
     return answer;
 }
 
-static int hold(unsigned slot, uint64_t key, unsigned device, uint64_t size)
+uint64_t ledger_export_key(unsigned export)
 {
-    (void)device, (void)size;
-    return exports_hold(slot, key);
-}
-
-int ledger_export(uint64_t key, unsigned device, uint64_t size)
-{
-    return with_slot(exports_publish, key, device, size);
+    return exports_key(export);
 }
 
 int ledger_import(uint64_t key)
 {
-    return with_slot(hold, key, 0, 0);
+    latch_take(&turn);
+    int answer = slots_claim() ? exports_hold(slots_own(), key) : EXPORT_NONE;
+    locks_end();
+    latch_let_go(&turn);
+    return answer;
 }
 
 static void go(void (*call)(unsigned, unsigned), unsigned export)

@@ -25,9 +25,10 @@ void ledger_release(unsigned device, uint64_t bytes);
 /* An allocation was turned away at the limit. */
 void ledger_denied(unsigned device);
 
-/* Memory of this process that others of the share may open by a handle of that key; the export's number, or -1.
- * Withdrawn before the process is credited for it (exports.h). */
-int ledger_export(uint64_t key, unsigned device, uint64_t size);
+/* Memory of this process that others of the share may open by a handle of that key, which is the name of an open file
+ * (descriptors.h) where `named`; the export's number, or -1. Withdrawn before the process is credited for it (exports.h). */
+int ledger_export(uint64_t key, unsigned device, uint64_t size, bool named);
+uint64_t ledger_export_key(unsigned export);
 void ledger_withdraw(unsigned export);
 /* Memory that another process of the share exported; -1 where none did. */
 int ledger_import(uint64_t key);

@@ -80,9 +80,10 @@ static void live_change(uint64_t pool, uint64_t more, uint64_t less)
         last = entry->gone && entry->live == 0 && book_take(KIND_POOL, pool, &ended);
     }
     book_unlock();
-    if (last) {
+    if (last && ended.export != 0)
+        ledger_withdraw(ended.export - 1u);
+    if (last)
         ledger_release(ended.device, ended.bytes);
-    }
 }
 
 void pools_freed(uint64_t pool, uint64_t bytes)

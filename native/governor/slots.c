@@ -148,6 +148,7 @@ void slots_reap(void)
             retire(slot);
             locks_drop(slot);
         }
+    exports_sweep();
     locks_end();
 }
 

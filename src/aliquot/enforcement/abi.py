@@ -103,7 +103,8 @@ class Export:
     EXPORTER: Final = Field(28, "<I", 1, 4)
     SINCE: Final = Field(32, "<Q", 1, 8)
     HOLDERS: Final = Field(40, "<Q", 4, 8)
-    RESERVED: Final = Field(72, "<Q", 7, 8)
+    NAMED: Final = Field(72, "<Q", 1, 8)
+    RESERVED: Final = Field(80, "<Q", 6, 8)
 
 
 class Unknown:

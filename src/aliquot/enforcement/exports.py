@@ -15,9 +15,13 @@ def orphaned(file: bytes, device: int, alive: Collection[int]) -> Iterator[tuple
         base = abi.Ledger.EXPORTS.offset + index * abi.Export.RECORD_SIZE
         if not number(file, base, abi.Export.KEY) or number(file, base, abi.Export.DEVICE) != device:
             continue
-        if number(file, base, abi.Export.EXPORTER) - 1 in alive or not _holders(file, base) & set(alive):
-            continue
         charged = number(file, base, abi.Export.BYTES) != 0
+        # What lies in open files alone stays charged until a process of the share finds them closed.
+        in_files = charged and number(file, base, abi.Export.NAMED) != 0
+        if number(file, base, abi.Export.EXPORTER) - 1 in alive:
+            continue
+        if not in_files and not _holders(file, base) & set(alive):
+            continue
         yield number(file, base, abi.Export.SIZE), number(file, base, abi.Export.SINCE) if charged else 0
 
 

@@ -18,7 +18,6 @@
  *   fork=N         after N launches: the child tries to launch as well, and ends
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,6 +26,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "driver_calls.h"
 
 static const char PTX[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                           ".visible .entry asleep(.param .u32 count, .param .u32 ns) {\n"
@@ -45,24 +46,6 @@ static uint64_t kernel = 100000, think, begin, waits_ns, longest_ns;
 static unsigned stream_count = 1, graph_size, sync_each, cooperative, report, fork_after;
 static const char *spread = "";
 static unsigned seed = 1;
-
-static void *symbol(void *from, const char *name)
-{
-    void *found = dlsym(from, name);
-    if (found == NULL) {
-        fprintf(stderr, "%s\n", dlerror());
-        exit(70);
-    }
-    return found;
-}
-
-static void must(int result, const char *what)
-{
-    if (result != 0) {
-        fprintf(stderr, "%s: %d\n", what, result);
-        exit(71);
-    }
-}
 
 #define CALL(name, types, ...) must(((int(*) types)symbol(library, #name))(__VA_ARGS__), #name)
 
@@ -105,17 +88,13 @@ static void open_all(const char *share)
     char path[4096];
     bool bare = strncmp(share, "bare=", 5) == 0;
     snprintf(path, sizeof path, bare ? "%s/libcuda.so.1" : "%s/lib/libcuda.so.1", bare ? share + 5 : share);
-    library = dlopen(path, RTLD_NOW);
-    if (library == NULL) {
-        fprintf(stderr, "%s\n", dlerror());
-        exit(72);
-    }
+    library = opened(path);
     void *context, *module;
     CALL(cuInit, (unsigned), 0);
     CALL(cuDevicePrimaryCtxRetain, (void **, int), &context, 0);
     CALL(cuCtxSetCurrent, (void *), context);
     snprintf(path, sizeof path, bare ? "%s/libcuda.so.1" : "%s/driver/libcuda.so.1", bare ? share + 5 : share);
-    driver = dlopen(path, RTLD_NOW);
+    driver = opened(path);
     now = (uint64_t(*)(void))symbol(driver, "aliquotSoftgpuNow");
     wait_until = (int (*)(uint64_t))symbol(driver, "aliquotSoftgpuWaitUntil");
     CALL(cuModuleLoadData, (void **, const void *), &module, PTX);

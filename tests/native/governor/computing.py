@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.native.governor.shares import HERE, ROOT, a_lease
+from tests.native.governor.shares import HERE, ROOT, a_lease, newer
 from tests.native.softgpu.machine import LIBRARIES, Box
 
 from aliquot.enforcement import create_ledger, create_turns, governor_folder, read_ledger, write_limits
@@ -23,7 +23,7 @@ FIGURES: dict[str, Any] = {"time": "virtual", "time_slice_ns": 2 * MILLISECOND, 
 def tenant_program(folder: Path) -> Path:
     """The C tenant, built once into ``folder``."""
     source, program = HERE / "compute_tenant.c", folder / "compute_tenant"
-    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+    if not newer(program, source):
         folder.mkdir(parents=True, exist_ok=True)
         made = folder / f"compute_tenant.{os.getpid()}"
         command = [

@@ -7,27 +7,29 @@
  *   withdraw    frees exported memory that nobody holds
  *   pass-on     frees exported memory that another holds
  *   let-go      closes memory whose exporter is gone
+ *   in-file     frees memory that lies in an open file, which is closed afterwards
  */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "aliquot_abi.h"
+#include "descriptors.h"
 #include "exports.h"
 #include "locks.h"
 #include "share.h"
 #include "total.h"
+#include "traced.h"
 
 struct share share;
 static char ledger_name[] = "/tmp/exports_steps_XXXXXX";
 
 enum { CHILD = 0, OTHER = 1, SIZE = 10, KEY = 77 };
+
+static int mailed = -1; /* the open file */
 
 int share_open_ledger(bool writable)
 {
@@ -79,13 +81,19 @@ static void before(const char *scenario)
     set(OTHER, 1);
     export = EXPORT_NONE;
     if (strcmp(scenario, "let-go") == 0) {
-        export = exports_publish(OTHER, KEY, 0, SIZE);
+        export = exports_publish(OTHER, KEY, 0, SIZE, false);
         set(OTHER, SIZE + 1);
         exports_hold(CHILD, KEY);
         exports_withdraw(OTHER, (unsigned)export);
         set(OTHER, 1);
+    } else if (strcmp(scenario, "in-file") == 0) {
+        uint64_t key = descriptors_new_key();
+        mailed = open("/dev/null", O_RDWR | O_CLOEXEC);
+        export = exports_publish(CHILD, key, 0, SIZE, true);
+        if (!descriptors_name(mailed, key) || descriptors_key(mailed) != key)
+            fail("an open file takes no name");
     } else if (strcmp(scenario, "publish") != 0) {
-        export = exports_publish(CHILD, KEY, 0, SIZE);
+        export = exports_publish(CHILD, KEY, 0, SIZE, false);
     }
     if (strcmp(scenario, "pass-on") == 0)
         exports_hold(OTHER, KEY);
@@ -94,10 +102,9 @@ static void before(const char *scenario)
 
 __attribute__((noreturn)) static void traced_child(const char *scenario)
 {
-    ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-    raise(SIGSTOP);
+    traced_from_here();
     if (strcmp(scenario, "publish") == 0) {
-        exports_publish(CHILD, KEY, 0, SIZE);
+        exports_publish(CHILD, KEY, 0, SIZE, false);
     } else if (strcmp(scenario, "let-go") == 0) {
         exports_let_go(CHILD, (unsigned)export);
     } else {
@@ -105,17 +112,6 @@ __attribute__((noreturn)) static void traced_child(const char *scenario)
         set(CHILD, 0);
     }
     _exit(0);
-}
-
-static bool lives_after(pid_t child, long instructions)
-{
-    int status;
-    waitpid(child, &status, 0);
-    for (long at = 0; at < instructions && WIFSTOPPED(status); at++) {
-        ptrace(PTRACE_SINGLESTEP, child, NULL, NULL);
-        waitpid(child, &status, 0);
-    }
-    return WIFSTOPPED(status);
 }
 
 /* ---- afterwards ---- */
@@ -143,27 +139,26 @@ static void check(bool held)
     if (total_bytes(0) != used(CHILD) + used(OTHER) + exported())
         fail("the total is not the sum of its accounts");
     if (exported() != (held ? SIZE : 0))
-        fail(held ? "what another holds is not charged" : "what nobody holds is charged");
+        fail(held ? "what is held is not charged" : "what nobody holds is charged");
 }
 
 static long kills(const char *scenario, long stride)
 {
-    bool held = strcmp(scenario, "pass-on") == 0;
+    bool passed_on = strcmp(scenario, "pass-on") == 0, in_file = strcmp(scenario, "in-file") == 0;
     for (long at = 0;; at++) {
         before(scenario);
         pid_t child = fork();
         if (child == 0)
             traced_child(scenario);
-        bool lives = lives_after(child, at * stride);
-        kill(child, SIGKILL);
-        waitpid(child, NULL, 0);
+        bool lives = traced_kill(child, at * stride);
         clear_child();
-        check(held);
-        if (held) {
+        check(passed_on || in_file);
+        if (passed_on)
             exports_let_go(OTHER, (unsigned)export);
-            locks_end();
-            check(false);
-        }
+        close(mailed);
+        exports_sweep();
+        locks_end();
+        check(false);
         if (!lives)
             return at;
     }

@@ -79,8 +79,14 @@ def build(folder: Path, *, sanitizers: str = "") -> Built:
     return Built(governor=out / "governor", driver=out / "driver", programs=out / "programs")
 
 
+def newer(target: Path, *sources: Path) -> bool:
+    """Than its sources and the headers that lie here."""
+    read = [*sources, *HERE.glob("*.h")]
+    return target.exists() and all(target.stat().st_mtime > source.stat().st_mtime for source in read)
+
+
 def _compile(target: Path, sources: list[Path], options: list[str]) -> None:
-    if target.exists() and all(target.stat().st_mtime > source.stat().st_mtime for source in sources):
+    if newer(target, *sources):
         return
     target.parent.mkdir(exist_ok=True)
     subprocess.run(
@@ -200,3 +206,15 @@ class ShareOnDisk:
 
 
 MakeShare = Callable[..., ShareOnDisk]
+
+
+def line_of(process: "subprocess.Popen[str]", feed: str | None = None) -> object:
+    """The next line that a started script says, after it is fed one."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    if feed is not None:
+        process.stdin.write(feed + "\n")
+        process.stdin.flush()
+    line = process.stdout.readline()
+    assert line, process.communicate()[1]
+    return json.loads(line)

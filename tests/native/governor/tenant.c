@@ -11,10 +11,8 @@
  *                                         instruction; prints at how many, and the bytes lost by all
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,10 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "driver_calls.h"
+#include "traced.h"
 
 #define MIB (1ull << 20)
 
@@ -37,32 +37,14 @@ static int (*set_current)(void *);
 static int (*get_info)(size_t *, size_t *);
 static void *context;
 
-static void *symbol(const char *name)
-{
-    void *found = dlsym(library, name);
-    if (found == NULL) {
-        fprintf(stderr, "%s\n", dlerror());
-        exit(70);
-    }
-    return found;
-}
-
-static void must(int result, const char *what)
-{
-    if (result != 0) {
-        fprintf(stderr, "%s: %d\n", what, result);
-        exit(71);
-    }
-}
-
 static void begin(void)
 {
-    int (*start)(unsigned) = (int (*)(unsigned))symbol("cuInit");
-    int (*retain)(void **, int) = (int (*)(void **, int))symbol("cuDevicePrimaryCtxRetain");
-    alloc_memory = (int (*)(ptr *, size_t))symbol("cuMemAlloc_v2");
-    free_memory = (int (*)(ptr))symbol("cuMemFree_v2");
-    set_current = (int (*)(void *))symbol("cuCtxSetCurrent");
-    get_info = (int (*)(size_t *, size_t *))symbol("cuMemGetInfo_v2");
+    int (*start)(unsigned) = (int (*)(unsigned))symbol(library, "cuInit");
+    int (*retain)(void **, int) = (int (*)(void **, int))symbol(library, "cuDevicePrimaryCtxRetain");
+    alloc_memory = (int (*)(ptr *, size_t))symbol(library, "cuMemAlloc_v2");
+    free_memory = (int (*)(ptr))symbol(library, "cuMemFree_v2");
+    set_current = (int (*)(void *))symbol(library, "cuCtxSetCurrent");
+    get_info = (int (*)(size_t *, size_t *))symbol(library, "cuMemGetInfo_v2");
     must(start(0), "cuInit");
     must(retain(&context, 0), "cuDevicePrimaryCtxRetain");
     must(set_current(context), "cuCtxSetCurrent");
@@ -223,8 +205,8 @@ static int twice(const char *other, long each)
     enum { THREADS = 8 };
     pthread_t ids[THREADS];
     struct face faces[THREADS];
-    void *first = library, *second = dlopen(other, RTLD_NOW | RTLD_LOCAL);
-    if (second == NULL || second == first)
+    void *first = library, *second = opened(other);
+    if (second == first)
         return 73;
     rounds = each;
     for (unsigned at = 0; at < THREADS; at++)
@@ -247,7 +229,7 @@ static int nulls(void)
     while (fgets(name, sizeof name, stdin) != NULL) {
         name[strcspn(name, "\n")] = '\0';
         int (*function)(void *, void *, void *, void *, void *, void *, void *, void *) =
-            (int (*)(void *, void *, void *, void *, void *, void *, void *, void *))symbol(name);
+            (int (*)(void *, void *, void *, void *, void *, void *, void *, void *))symbol(library, name);
         function(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
         called++;
     }
@@ -284,32 +266,18 @@ __attribute__((noreturn)) static void traced_child(void)
 {
     ptr first, second;
     must(alloc_memory(&first, 1 * MIB), "cuMemAlloc in the child");
-    ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-    raise(SIGSTOP);
+    traced_from_here();
     must(alloc_memory(&second, CHILD * MIB), "cuMemAlloc in the child");
     must(free_memory(second), "cuMemFree in the child");
     _exit(0);
 }
 
-/* False where the child had ended before. */
 static bool step_and_kill(long instructions)
 {
-    int status;
     pid_t child = fork();
     if (child == 0)
         traced_child();
-    waitpid(child, &status, 0);
-    bool lives = WIFSTOPPED(status);
-    for (long at = 0; at < instructions && lives; at++) {
-        ptrace(PTRACE_SINGLESTEP, child, NULL, NULL);
-        waitpid(child, &status, 0);
-        lives = WIFSTOPPED(status);
-    }
-    if (lives) {
-        kill(child, SIGKILL);
-        waitpid(child, &status, 0);
-    }
-    return lives;
+    return traced_kill(child, instructions);
 }
 
 /* All that is left to this process can be had, and not a byte more. */
@@ -343,11 +311,7 @@ int main(int count, char **arguments)
 {
     if (count < 3)
         return 64;
-    library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) {
-        fprintf(stderr, "%s\n", dlerror());
-        return 69;
-    }
+    library = opened(arguments[1]);
     const char *what = arguments[2];
     if (strcmp(what, "race") == 0 && count == 5)
         return race(atof(arguments[3]), (unsigned)atoi(arguments[4]));

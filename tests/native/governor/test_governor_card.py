@@ -1,10 +1,7 @@
 """What a driver takes otherwise than it was asked: shapes, code, handles for other processes."""
 
-import json
-import subprocess
-
 import pytest
-from tests.native.governor.shares import UUIDS, MakeShare, ShareOnDisk
+from tests.native.governor.shares import UUIDS, MakeShare, ShareOnDisk, line_of
 
 from aliquot.model import MIB
 
@@ -47,17 +44,6 @@ check(cuda.cuIpcCloseMemHandle(got)); say(used() // MIB); input()
 """
 
 
-def _line(process: "subprocess.Popen[str]", feed: str | None = None) -> object:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    if feed is not None:
-        process.stdin.write(feed + "\n")
-        process.stdin.flush()
-    line = process.stdout.readline()
-    assert line, process.communicate()[1]
-    return json.loads(line)
-
-
 def _used(share: ShareOnDisk) -> int:
     used = share.ledger().devices[0].used
     assert used is not None
@@ -67,10 +53,10 @@ def _used(share: ShareOnDisk) -> int:
 def test_two_processes_open_each_other_s_memory_and_it_counts_once(card_share: ShareOnDisk) -> None:
     script = (EXPORT + IMPORT + OPEN_AND_CLOSE).replace("40 * MIB", "20 * MIB")
     first, second = card_share.start(script), card_share.start(script)
-    handles = [str(_line(process)) for process in (first, second)]
-    assert _line(first, handles[1]) == [0, True, 80]
-    assert _line(second, handles[0]) == [0, True, 80]
-    assert [_line(first, ""), _line(second, "")] == [80, 80]
+    handles = [str(line_of(process)) for process in (first, second)]
+    assert line_of(first, handles[1]) == [0, True, 80]
+    assert line_of(second, handles[0]) == [0, True, 80]
+    assert [line_of(first, ""), line_of(second, "")] == [80, 80]
     for process in (first, second):
         process.communicate("\n", timeout=20)
     assert _used(card_share) == 0
@@ -79,23 +65,23 @@ def test_two_processes_open_each_other_s_memory_and_it_counts_once(card_share: S
 @pytest.mark.parametrize("end", ["freed", "killed"])
 def test_whose_exporter_is_gone_the_last_holder_s_share_still_pays(card_share: ShareOnDisk, end: str) -> None:
     exporter = card_share.start(EXPORT + "input(); check(free(mine)); say(0); input()")
-    handle = str(_line(exporter))
+    handle = str(line_of(exporter))
     holder = card_share.start(
         IMPORT + "r, got = open_handle(input()); say([r, open_handle('00' * 64)[0], used() // MIB])\n"
         "input(); say([alloc(41 * MIB)[0], alloc(20 * MIB)[0], used() // MIB])\n"
         "input(); check(cuda.cuIpcCloseMemHandle(got)); say(used() // MIB); input()\n"
     )
     assert holder.stdin is not None
-    assert _line(holder, handle) == [0, 801, 80]
+    assert line_of(holder, handle) == [0, 801, 80]
     if end == "freed":
-        assert _line(exporter, "") == 0
+        assert line_of(exporter, "") == 0
         assert _used(card_share) == 80
     exporter.kill()
     exporter.communicate()
     # The exporter's context went with it; the memory is there, and the share is charged for it.
-    assert _line(holder, "") == [2, 0, 80]
+    assert line_of(holder, "") == [2, 0, 80]
     assert _used(card_share) == 80
-    assert _line(holder, "") == 40
+    assert line_of(holder, "") == 40
     holder.kill()
     holder.communicate()
     assert _used(card_share) == 0
@@ -106,7 +92,7 @@ def test_memory_of_another_share_is_refused(card_share: ShareOnDisk, make_share:
     other = make_share(memory={UUIDS[0]: 100 * MIB}, context_bytes=20 * MIB, build=card_share.built)
     (other.root / "driver" / "softgpu").symlink_to(card_share.root / "driver" / "softgpu")
     exporter = card_share.start(EXPORT + "input()")
-    handle = str(_line(exporter))
+    handle = str(line_of(exporter))
     assert other.run(IMPORT + f"r, got = open_handle({handle!r}); say([r, got.value])") == [801, 0x77]
     exporter.communicate("\n", timeout=20)
 
@@ -114,11 +100,11 @@ def test_memory_of_another_share_is_refused(card_share: ShareOnDisk, make_share:
 def test_killed_holders_and_exporters_leave_nothing(card_share: ShareOnDisk) -> None:
     """Exporter, then holders in turns: each killed while the next holds."""
     exporter = card_share.start(EXPORT + "input()")
-    handle = str(_line(exporter))
+    handle = str(line_of(exporter))
     previous = exporter
     for _ in range(3):
         holder = card_share.start(IMPORT + "r, got = open_handle(input()); say(r); input()")
-        assert _line(holder, handle) == 0
+        assert line_of(holder, handle) == 0
         previous.kill()
         previous.communicate()
         assert _used(card_share) == 60

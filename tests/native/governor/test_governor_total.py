@@ -50,13 +50,16 @@ def test_killed_at_any_instruction_of_a_step_an_account_and_the_total_agree(tmp_
 
 @pytest.mark.parametrize(
     ("scenario", "stride"),
-    [("publish", 199), ("withdraw", 11), ("pass-on", 11), ("let-go", 11)]
-    + [pytest.param(name, 1, marks=pytest.mark.slow) for name in ("withdraw", "pass-on", "let-go")],
+    [("publish", 199), ("withdraw", 11), ("pass-on", 11), ("let-go", 11), ("in-file", 199)]
+    + [pytest.param(name, 1, marks=pytest.mark.slow) for name in ("withdraw", "pass-on", "let-go")]
+    + [pytest.param("in-file", 41, marks=pytest.mark.slow)],
 )
 def test_killed_while_it_exports_or_lets_go_each_byte_is_charged_once_or_not_at_all(
     tmp_path: Path, scenario: str, stride: int
 ) -> None:
-    program = _built(tmp_path, "-D_GNU_SOURCE", name="exports_steps", parts=("exports", "total", "locks"))
+    program = _built(
+        tmp_path, "-D_GNU_SOURCE", name="exports_steps", parts=("exports", "descriptors", "total", "locks")
+    )
     assert _run(program, scenario, str(stride)) > 300 // stride - 1
 
 

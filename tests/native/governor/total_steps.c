@@ -8,18 +8,16 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "aliquot_abi.h"
 #include "share.h"
 #include "total.h"
+#include "traced.h"
 
 struct share share;
 
@@ -49,22 +47,10 @@ enum { CHILD = 0, PARENT = 1 };
 
 __attribute__((noreturn)) static void traced_child(void)
 {
-    ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-    raise(SIGSTOP);
+    traced_from_here();
     total_step(CHILD, 0, 5, 12, 1000);
     total_step(CHILD, 0, 12, 3, 1000);
     _exit(0);
-}
-
-static int lives_after(pid_t child, long instructions)
-{
-    int status;
-    waitpid(child, &status, 0);
-    for (long at = 0; at < instructions && WIFSTOPPED(status); at++) {
-        ptrace(PTRACE_SINGLESTEP, child, NULL, NULL);
-        waitpid(child, &status, 0);
-    }
-    return WIFSTOPPED(status);
 }
 
 static int kills(void)
@@ -76,10 +62,8 @@ static int kills(void)
         pid_t child = fork();
         if (child == 0)
             traced_child();
-        if (!lives_after(child, at / 2))
+        if (!traced_kill(child, at / 2))
             break;
-        kill(child, SIGKILL);
-        waitpid(child, NULL, 0);
         if (at % 2 == 1) /* the word that names the child's step is another's by now */
             total_step(PARENT, 0, used(PARENT), used(PARENT) ^ 1, TOTAL_NO_LIMIT);
         total_finish(CHILD);
