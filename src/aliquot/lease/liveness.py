@@ -5,9 +5,9 @@ for it. Where we cannot know, it counts as alive: a share kept for a dead holder
 until somebody releases it; a share taken from a living one is handed out twice.
 """
 
-import contextlib
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from aliquot.model import LeaseId, ProcessHolder
@@ -15,8 +15,11 @@ from aliquot.model import LeaseId, ProcessHolder
 VARIABLE = "ALIQUOT_LEASE"
 """Set to the lease's id in everything that is started in a share."""
 
-_STATE, _THREADS, _START_TIME = 0, 17, 19
-"""Fields 3, 20 and 22 of /proc/PID/stat, counted after the command's closing parenthesis."""
+_STATE, _THREADS, _START_TIME, _SIZE, _ENVIRONMENT, _ENVIRONMENT_END = 0, 17, 19, 20, 47, 48
+"""Fields 3, 20, 22, 23, 50 and 51 of /proc/PID/stat, counted after the command's closing parenthesis."""
+
+_EXEC_TAKES_AT_MOST_S = 2.0
+_ROUNDS = 8
 
 
 def describe(pid: int) -> ProcessHolder:
@@ -58,19 +61,54 @@ def processes_carrying(leases: Iterable[LeaseId]) -> dict[LeaseId, tuple[int, ..
     if not wanted:
         return {}
     found: dict[LeaseId, list[int]] = {}
-    with os.scandir("/proc") as entries:
-        pids = [int(entry.name) for entry in entries if entry.name.isdigit()]
-    for pid in sorted(pids):
-        environment = b""
-        with contextlib.suppress(OSError):
-            environment = Path(f"/proc/{pid}/environ").read_bytes()
+    for pid in _every_pid():
+        environment = _environment(pid)
         if b"ALIQUOT_LEASE=" not in environment and b"/shares/" not in environment:
             continue
         items = environment.split(b"\0")
         for lease, (variable, library) in wanted.items():
             if variable in items or any(_leads_to(item, library) for item in items):
                 found.setdefault(lease, []).append(pid)
-    return {lease: tuple(pids) for lease, pids in found.items()}
+    return {lease: tuple(sorted(pids)) for lease, pids in found.items()}
+
+
+def _every_pid() -> Iterator[int]:
+    """Each process once, those too that were forked while the caller looked at the others.
+
+    Whoever forks and leaves between our list and our look would be missed with its child. Where
+    processes come faster than we look it ends all the same.
+    """
+    seen: set[int] = set()
+    for _ in range(_ROUNDS):
+        with os.scandir("/proc") as entries:
+            new = {int(entry.name) for entry in entries if entry.name.isdigit()} - seen
+        if not new:
+            return
+        yield from sorted(new)
+        seen |= new
+
+
+def _environment(pid: int) -> bytes:
+    """Empty where there is none, or none that we may read.
+
+    In the middle of exec a process has none yet, which would hide a program of the share at the
+    moment that its shell or fork leaves: looked at again until it has one.
+    """
+    until = time.monotonic() + _EXEC_TAKES_AT_MOST_S
+    try:
+        while not (environment := Path(f"/proc/{pid}/environ").read_bytes()):
+            if _has_no_environment(pid) or time.monotonic() > until:
+                return b""
+    except OSError:
+        return b""
+    return environment
+
+
+def _has_no_environment(pid: int) -> bool:
+    """A kernel thread or a zombie, which has no memory; or a program that was given an empty one."""
+    fields = _stat(pid)
+    begin, end = int(fields[_ENVIRONMENT]), int(fields[_ENVIRONMENT_END])
+    return int(fields[_SIZE]) == 0 or begin == end != 0
 
 
 def _leads_to(item: bytes, library: bytes) -> bool:

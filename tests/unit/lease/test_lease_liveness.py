@@ -6,13 +6,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from aliquot.lease import describe, is_alive, processes_carrying
-from aliquot.model import LeaseId, ProcessHolder
+from aliquot.model import ProcessHolder, lease_id
 
-FIRST, SECOND = LeaseId("kx7f2"), LeaseId("kx7f3")
+# Of this process alone: another's processes, of the same tests, would be found as well.
+FIRST, SECOND = lease_id(2 * os.getpid()), lease_id(2 * os.getpid() + 1)
 Waiting = Callable[..., "subprocess.Popen[bytes]"]
 
 
@@ -128,14 +130,15 @@ print(is_alive(alive), is_alive(gone))
 
 def test_processes_of_a_lease_are_found_by_their_environment(waiting: Waiting) -> None:
     one, other = waiting(ALIQUOT_LEASE=FIRST), waiting(ALIQUOT_LEASE=FIRST)
-    waiting(ALIQUOT_LEASE="kx7f")
+    waiting(ALIQUOT_LEASE=FIRST[:-1])
     waiting(NOT_ALIQUOT_LEASE=FIRST, X=f"ALIQUOT_LEASE={FIRST}")
     assert processes_carrying([FIRST, SECOND]) == {FIRST: tuple(sorted((one.pid, other.pid)))}
     assert processes_carrying([]) == {}
 
 
 def test_an_orphan_of_a_double_fork_is_still_found(waiting: Waiting) -> None:
-    process = waiting("sh", "-c", "(sleep 60 & echo up; echo $!) ; read line", ALIQUOT_LEASE=FIRST)
+    script = "pid=$(sleep 60 > /dev/null & echo $!); echo up; echo $pid; read line"
+    process = waiting("sh", "-c", script, ALIQUOT_LEASE=FIRST)
     assert process.stdout is not None
     orphan = int(process.stdout.readline())
     try:
@@ -144,3 +147,18 @@ def test_an_orphan_of_a_double_fork_is_still_found(waiting: Waiting) -> None:
         assert processes_carrying([FIRST]) == {FIRST: (orphan,)}
     finally:
         os.kill(orphan, signal.SIGKILL)
+
+
+def test_a_process_in_the_middle_of_exec_is_still_found(waiting: Waiting, tmp_path: Path) -> None:
+    """It has no environment there, as a shell's child has none when the shell is gone already."""
+    script = tmp_path / "again"
+    script.write_text('exec sh "$0"\n')
+    process = waiting("sh", "-c", f"echo up; exec sh {script}", ALIQUOT_LEASE=FIRST)
+    for _ in range(100):
+        assert processes_carrying([FIRST]) == {FIRST: (process.pid,)}
+
+
+def test_a_process_without_environment_belongs_to_nobody(waiting: Waiting) -> None:
+    process = waiting("env", "-i", "sh", "-c", "echo up; read line", ALIQUOT_LEASE=FIRST)
+    assert Path(f"/proc/{process.pid}/environ").read_bytes() == b""
+    assert processes_carrying([FIRST]) == {}
