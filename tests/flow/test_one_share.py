@@ -1,5 +1,6 @@
 """The story of one share, from the ask to the books after its end."""
 
+import json
 import os
 import signal
 
@@ -38,8 +39,10 @@ def test_one_share(gpu_box: Box) -> None:
         assert tenant("add")["right"]
         free = tenant("see")["free"]
         assert 0 < seen["free"] - free <= 16 * MIB
+        assert tenant("add")["right"]
 
         # It may take what is free, and not a byte more: the driver's own out-of-memory.
+        free = tenant("see")["free"]
         assert tenant("take", free - MIB) == {"result": 0, "pointer": True}
         assert tenant("take", 2 * MIB) == {"result": OUT_OF_MEMORY, "pointer": False}
         assert tenant("see")["free"] == MIB
@@ -73,3 +76,8 @@ def test_one_share(gpu_box: Box) -> None:
     (row,) = box.items("usage", "--by", "lease")
     assert row["deniedAllocations"] >= 1
     assert 4 * GIB - 2 * MIB <= row["peakBytes"] <= 4 * GIB
+    # So is the time of the card that its kernels took, beside what was reserved for it; the last one's
+    # is not, for the program was killed before it launched or waited again.
+    (used,) = json.loads(box.aliquot("show", ended["id"], "-o", "json").stdout)["usage"]
+    assert 0 < used["busySeconds"] == row["busySeconds"] < used["wallSeconds"]
+    assert row["computeSecondsReserved"] == used["computeSecondsReserved"] > 0

@@ -67,7 +67,7 @@ def stored(file: BookFile, lease: LeaseId) -> StoredLease:
 def usages(file: BookFile, *, lease: LeaseId | None, since: int | None) -> tuple[Usage, ...]:
     rows = file.rows(
         "SELECT lease.id, usage.position, usage.gpu, wall_ns, leased_bytes, leased_compute, "
-        "peak_bytes, mean_bytes, denied "
+        "peak_bytes, mean_bytes, denied, busy_ns "
         "FROM usage JOIN lease ON lease.seq = usage.lease "
         "WHERE (?1 IS NULL OR lease.id = ?1) AND (?2 IS NULL OR lease.ended_at >= ?2) "
         "ORDER BY usage.lease, usage.position",
@@ -138,7 +138,7 @@ def _select(file: BookFile, condition: str, *parameters: object) -> tuple[Lease,
 
 
 def _usage(row: Row, past: Sequence[Stretch]) -> Usage:
-    id_, position, gpu, wall, leased, compute, peak, mean, denied = row
+    id_, position, gpu, wall, leased, compute, peak, mean, denied, busy = row
     return Usage(
         lease=LeaseId(id_),
         gpu=GpuUuid(gpu),
@@ -148,5 +148,6 @@ def _usage(row: Row, past: Sequence[Stretch]) -> Usage:
         peak_bytes=None if peak is None else Bytes(peak),
         mean_bytes=mean,
         denied=denied,
+        busy_ns=busy,
         before=spans_before(past, position, wall=wall),
     )

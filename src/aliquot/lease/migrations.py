@@ -132,11 +132,17 @@ _UNKNOWN_FUNCTIONS = """
 ALTER TABLE lease ADD COLUMN unknown TEXT NOT NULL DEFAULT 'refuse' CHECK (unknown IN ('refuse', 'pass'));
 """
 
+_BUSY = """
+ALTER TABLE usage ADD COLUMN busy_ns INTEGER CHECK (busy_ns >= 0);
+"""
+"""NULL for what ended before: nobody wrote it down."""
+
 MIGRATIONS: tuple[str, ...] = (
     _LEASES,
     _CARDS,
     _LIVE_CHANGES,
     _UNKNOWN_FUNCTIONS,
+    _BUSY,
 )
 
 SCHEMA_VERSION = len(MIGRATIONS)

@@ -29,7 +29,7 @@ FROM share WHERE share.lease = ?1
 """
 _INSERT_USAGE = (
     "INSERT INTO usage (lease, position, gpu, wall_ns, leased_bytes, leased_compute, peak_bytes, "
-    "mean_bytes, denied) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "mean_bytes, denied, busy_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -135,4 +135,5 @@ def _usage_values(seq: int, position: int, usage: Usage) -> tuple[object, ...]:
         usage.peak_bytes,
         usage.mean_bytes,
         usage.denied,
+        usage.busy_ns,
     )

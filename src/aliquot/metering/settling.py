@@ -9,6 +9,10 @@ from collections.abc import Sequence
 
 from aliquot.model import Bytes, Lease, Ledger, LedgerDevice, Share, Stretch, Usage, UsageSpan, spans_before
 
+_BUSY_MAX = 1 << 58
+"""Nanoseconds: nine years of one GPU. The device's clock may run ahead of the wall's (a software GPU in
+virtual time), so wall time is no bound."""
+
 _FIGURE_MAX = 1 << 53
 """More bytes than a machine has, more refusals than 285 years of one a microsecond. Such a figure
 is nonsense, hence unknown: clamped, it would drown every sum that it enters. Up to here a float is
@@ -55,13 +59,14 @@ def _settle_share(
         peak_bytes=None if peak is None else Bytes(peak),
         mean_bytes=None if measured is None or peak is None else _mean(measured.byte_seconds, wall, peak),
         denied=None if measured is None else believable(measured.denied),
+        busy_ns=None if measured is None else believable(measured.compute_ns, most=_BUSY_MAX),
         before=before,
     )
 
 
-def believable(figure: int | None) -> int | None:
+def believable(figure: int | None, *, most: int = _FIGURE_MAX) -> int | None:
     """``figure``, or None where it cannot be."""
-    return figure if figure is not None and 0 <= figure <= _FIGURE_MAX else None
+    return figure if figure is not None and 0 <= figure <= most else None
 
 
 def _mean(byte_seconds: float | None, wall_ns: int, peak: int) -> float | None:

@@ -30,6 +30,8 @@ class UsageRow:
     peak_bytes: int | None
     """The largest of one share on one GPU; None where nothing was measured."""
     denied: int | None
+    busy_ns: int | None
+    """GPU time that was charged, of the shares where it is known; None if none is."""
     unknown_memory: int
     """Shares that ``byte_ns`` leaves out because their card does not tell its memory."""
 
@@ -41,6 +43,11 @@ class UsageRow:
     def compute_seconds(self) -> float:
         """GPU-seconds."""
         return self.compute_ns / 1e12
+
+    @property
+    def busy_seconds(self) -> float | None:
+        """GPU-seconds."""
+        return None if self.busy_ns is None else self.busy_ns / 1e9
 
 
 def tally(
@@ -54,8 +61,8 @@ def tally(
 
     With ``since`` or ``until`` (nanoseconds) only the part of each lease within counts, and a
     lease that lies outside gives nothing: leased memory and compute are constant from one resize
-    to the next, so the part is exact. Peak and denials are the whole lease's, for nothing tells when they
-    were. Raises AliquotError(BAD_USAGE) for an unknown ``by``.
+    to the next, so the part is exact. Peak, denials and busy time are the whole lease's, for nothing
+    tells when they were. Raises AliquotError(BAD_USAGE) for an unknown ``by``.
     """
     key_of = _by(by)
     sums: dict[str, _Sum] = {}
@@ -74,6 +81,7 @@ class _Sum:
         self._compute_ns = 0
         self._peaks: list[int] = []
         self._denied: list[int] = []
+        self._busy_ns: list[int] = []
         self._unknown = 0
 
     def add(self, lease: LeaseId, usage: Usage, parts: Sequence[UsageSpan]) -> None:
@@ -89,6 +97,8 @@ class _Sum:
         denied = believable(usage.denied)  # books of older versions hold nonsense too
         if denied is not None:
             self._denied.append(denied)
+        if usage.busy_ns is not None:
+            self._busy_ns.append(usage.busy_ns)
 
     def row(self, key: str) -> UsageRow:
         return UsageRow(
@@ -99,6 +109,7 @@ class _Sum:
             compute_ns=self._compute_ns,
             peak_bytes=max(self._peaks, default=None),
             denied=sum(self._denied) if self._denied else None,
+            busy_ns=sum(self._busy_ns) if self._busy_ns else None,
             unknown_memory=self._unknown,
         )
 

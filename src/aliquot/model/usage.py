@@ -85,6 +85,8 @@ class Usage:
     peak_bytes: Bytes | None = None
     mean_bytes: float | None = None
     denied: int | None = None
+    busy_ns: int | None = None
+    """Time of the GPU that its work took, on the device's own clock: what the governor charged."""
     before: tuple[UsageSpan, ...] = ()
     """Where it was resized: what it was in the first parts of ``wall_ns``. ``leased_bytes`` and
     ``leased_compute`` are those of the rest."""
@@ -116,6 +118,11 @@ class Usage:
     def compute_seconds(self) -> float:
         """Reserved GPU-seconds: the share's part of one GPU times wall seconds."""
         return self.compute_ns / 1e12
+
+    @property
+    def busy_seconds(self) -> float | None:
+        """Used GPU-seconds: more than reserved where a fair share used what others left idle."""
+        return None if self.busy_ns is None else self.busy_ns / 1e9
 
 
 def spans_before(past: Sequence[Stretch], position: int, *, wall: int) -> tuple[UsageSpan, ...]:

@@ -84,6 +84,8 @@ _USAGE = (
     "sharesOfUnknownMemory",
     "byteSeconds",
     "computeSecondsReserved",
+    "busyGpuHours",
+    "busySeconds",
 )
 _CHECK = (
     "name",

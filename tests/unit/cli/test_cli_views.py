@@ -96,6 +96,7 @@ def test_a_lease_shows_peak_beside_asked_and_that_compute_is_not_held(
         peak_bytes=Bytes(3 * GIB),
         mean_bytes=2.5 * GIB,
         denied=4,
+        busy_ns=1_260_000_000,
     )
     said = Attestation("0123456789abcdef", "0.1.0", memory=True, compute=False, limits_seen=0)
     ledger = Ledger(
@@ -108,7 +109,7 @@ def test_a_lease_shows_peak_beside_asked_and_that_compute_is_not_held(
     lines = story_lines(_story(row, ledger=ledger, usages=(usage,)), now=now)
     text = "\n".join(lines)
     numbers = next(line for line in lines if line.startswith("  gpu0"))
-    assert numbers.split() == ["gpu0", "10GiB", "3GiB", "2.5GiB", "1GiB", "25%", "4"]
+    assert numbers.split() == ["gpu0", "10GiB", "3GiB", "2.5GiB", "1GiB", "25%", "1.3s", "4"]
     assert "25% fair: guaranteed, idle time is given away" in text
     assert "pid 55  1GiB  governor 0.1.0 (0123456789abcdef) holds memory" in text
     assert "pid 66" not in text
@@ -150,7 +151,7 @@ def test_what_was_not_measured_is_a_dash_and_null(lease_list: list[LeaseRow], no
     usage = Usage(row.lease.id, share.gpu, 10**12, share.memory, 1000)
     story = _story(row, usages=(usage,))
     numbers = next(line for line in story_lines(story, now=now) if line.startswith("  gpu1"))
-    assert numbers.split() == ["gpu1", "79.5GiB", "(whole)", "—", "—", "—", "100%", "—"]
+    assert numbers.split() == ["gpu1", "79.5GiB", "(whole)", "—", "—", "—", "100%", "—", "—"]
     document = story_document(story)
     assert document["usage"] == [
         {
@@ -162,6 +163,7 @@ def test_what_was_not_measured_is_a_dash_and_null(lease_list: list[LeaseRow], no
             "deniedAllocations": None,
             "byteSeconds": usage.byte_seconds,
             "computeSecondsReserved": 1000.0,
+            "busySeconds": None,
         }
     ]
 
@@ -325,7 +327,7 @@ def test_usage_by_lease_tells_whose_it_is(leases: tuple[Lease, ...], now: int) -
 
 
 def _sums(key: str) -> UsageRow:
-    return UsageRow(key, 1, 10**12, GIB * 10**12, 10**12, None, None, 0)
+    return UsageRow(key, 1, 10**12, GIB * 10**12, 10**12, None, None, None, 0)
 
 
 def test_usage_shows_the_cards_that_are_here_or_were_leased() -> None:

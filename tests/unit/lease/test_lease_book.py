@@ -204,7 +204,7 @@ def test_a_placement_of_no_card_or_of_one_card_twice_is_not_written(
 def test_the_end_and_its_figures_are_one_step(book: Book, path: Path, reserve: Reserve) -> None:
     lease = reserve(book)
     book.advance(lease.id, LeaseState.HELD, at=2_000)
-    usage = Usage(lease.id, lease.shares[0].gpu, 7_000, Bytes(10), 250, Bytes(9), 4.5, 3)
+    usage = Usage(lease.id, lease.shares[0].gpu, 7_000, Bytes(10), 250, Bytes(9), 4.5, 3, 11)
     ended = end(book, lease, usages=(usage,))
     with open_book(path) as other:
         assert other.usages() == (usage,)

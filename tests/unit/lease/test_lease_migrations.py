@@ -38,6 +38,7 @@ def test_opening_an_old_book_migrates_it_and_keeps_every_lease(old: Path) -> Non
         assert held.holder == ProcessHolder(pid=4242, start_time=123456, pid_namespace=4026531836)
         assert (ended.id, ended.end_why) == ("m3bq8", "released")
         assert [usage.peak_bytes for usage in book.usages()] == [1073741824]
+        assert [usage.busy_ns for usage in book.usages()] == [None], "nobody wrote it down then"
         assert [event.what for event in book.events(held.id)] == ["preparing", "held"]
         assert book.known_gpus() == ()
         assert book.check() == ()

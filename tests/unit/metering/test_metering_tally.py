@@ -18,8 +18,8 @@ def used(lease: Lease, **figures: int | None) -> list[tuple[Lease, Usage]]:
 
 
 def test_leases_of_one_user_add_up_exactly(lease: Make) -> None:
-    first = used(lease(), peak_bytes=10, denied=2)
-    second = used(lease(id=LeaseId("m3bq8"), held_at=50), peak_bytes=30, denied=5)
+    first = used(lease(), peak_bytes=10, denied=2, busy_ns=40)
+    second = used(lease(id=LeaseId("m3bq8"), held_at=50), peak_bytes=30, denied=5, busy_ns=2)
     assert tally([*first, *second], by="user") == (
         UsageRow(
             key="ann",
@@ -29,6 +29,7 @@ def test_leases_of_one_user_add_up_exactly(lease: Make) -> None:
             compute_ns=25_000,
             peak_bytes=30,
             denied=7,
+            busy_ns=42,
             unknown_memory=0,
         ),
     )
@@ -44,9 +45,11 @@ def test_what_nobody_measured_is_unknown_and_not_zero(lease: Make) -> None:
     unknown = lease(shares=(Share(GpuUuid("GPU-a"), None, Thousandths(1000), whole=True),))
     (row,) = tally(used(unknown), by="user")
     assert (row.byte_ns, row.byte_seconds, row.peak_bytes, row.denied) == (None, None, None, None)
+    assert (row.busy_ns, row.busy_seconds) == (None, None)
     assert (row.unknown_memory, row.compute_ns) == (1, 100_000)
-    (mixed,) = tally(used(unknown) + used(lease(id=LeaseId("m3bq8")), denied=0), by="user")
+    (mixed,) = tally(used(unknown) + used(lease(id=LeaseId("m3bq8")), denied=0, busy_ns=5), by="user")
     assert (mixed.byte_ns, mixed.unknown_memory, mixed.denied) == (100_000, 1, 0)
+    assert mixed.busy_ns == 5
 
 
 def test_one_lease_of_nonsense_does_not_drown_the_sum(lease: Make) -> None:

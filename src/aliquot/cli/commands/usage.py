@@ -27,9 +27,9 @@ from aliquot.cli.views.usage import USAGE
 @click.option("--until", type=Moment(), metavar="WHEN", help="The same; default: now.")
 @list_options(USAGE)
 def command(choice: Choice, by: str, since: int | None, until: int | None) -> None:
-    """Memory (GIB-H) and compute (GPU-H, as reserved) apart. Below them the cards that are here or
-    were leased then: leased plus unleased is exactly the card. -l, --where and -n choose rows,
-    not cards; -o json has all cards."""
+    """Memory (GIB-H) and compute (GPU-H, as reserved) apart; BUSY is the GPU-H that the work took.
+    Below them the cards that are here or were leased then: leased plus unleased is exactly the
+    card. -l, --where and -n choose rows, not cards; -o json has all cards."""
     from aliquot.cli.output.choices import show_list
     from aliquot.cli.output.durations import format_time
     from aliquot.cli.program import usage_error

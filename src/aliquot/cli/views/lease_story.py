@@ -42,7 +42,7 @@ def story_lines(story: LeaseStory, *, now: int) -> list[str]:
     if lease.unknown is Unknown.PASS:
         fields.append(("unknown", "functions that this Aliquot does not know reach the driver, uncounted"))
     lines = [title, *_indented(aligned(fields)), "shares"]
-    header = ("", "asked", "peak", "mean", "used now", "compute", "denied")
+    header = ("", "asked", "peak", "mean", "used now", "compute", "busy", "denied")
     shares = [_share_row(story, position, share) for position, share in enumerate(lease.shares)]
     lines += _indented(aligned([header, *shares]))
     lines += _process_lines(story.ledger)
@@ -83,6 +83,7 @@ def usage_item(usage: Usage) -> dict[str, object]:
         "deniedAllocations": usage.denied,
         "byteSeconds": usage.byte_seconds,
         "computeSecondsReserved": usage.compute_seconds,
+        "busySeconds": usage.busy_seconds,
     }
 
 
@@ -110,8 +111,14 @@ def _share_row(story: LeaseStory, position: int, share: Share) -> tuple[str, ...
         format_bytes(None if usage is None or usage.mean_bytes is None else int(usage.mean_bytes)),
         format_bytes(used),
         format_compute(share.compute),
+        UNKNOWN if usage is None or usage.busy_ns is None else _busy_text(usage.busy_ns),
         UNKNOWN if usage is None or usage.denied is None else str(usage.denied),
     )
+
+
+def _busy_text(nanoseconds: int) -> str:
+    """To the tenth of a second while it is short: work of a minute is seldom busy for all of it."""
+    return f"{nanoseconds / 1e9:.1f}s" if nanoseconds < 120e9 else format_duration(nanoseconds)
 
 
 def _process_lines(ledger: Ledger | None) -> list[str]:

@@ -82,6 +82,7 @@ _SUMS: tuple[Column[UsageLine], ...] = (
     Column(
         "compute", lambda line: gpu_hours(line.sums.compute_seconds), AMOUNT, key="gpuHours", header="GPU-H"
     ),
+    Column("busy", lambda line: gpu_hours(line.sums.busy_seconds), AMOUNT, key="busyGpuHours"),
     Column("peak", lambda line: line.sums.peak_bytes, BYTES, key="peakBytes"),
     Column("denied", lambda line: line.sums.denied, COUNT, key="deniedAllocations"),
     Column(
@@ -99,6 +100,7 @@ _SUMS: tuple[Column[UsageLine], ...] = (
         key="computeSecondsReserved",
         shown=Shown.WIDE,
     ),
+    Column("busy-seconds", lambda line: line.sums.busy_seconds, AMOUNT, key="busySeconds", shown=Shown.WIDE),
 )
 
 USAGE = usage_listing("lease")
