@@ -31,7 +31,8 @@ struct entry {
     uint64_t bytes; /* charged; of a pool's memory: counted in the pool's `bytes` instead */
     uint64_t owner; /* context; of a mapping the handle */
     uint64_t pool;  /* of memory in a pool, and of a graph, else 0 */
-    uint64_t live;  /* KIND_POOL: bytes asked of it and not freed */
+    uint64_t live;  /* KIND_POOL: bytes asked of it and not freed; KIND_CONTEXT: bytes that launches took */
+    uint64_t ahead; /* KIND_CONTEXT: of `bytes`, what limits allow and the driver was not seen to take yet */
     uint32_t references;
     uint16_t export; /* its number in the ledger, plus one; 0 none */
     uint8_t kind;

@@ -1,6 +1,7 @@
 /* Contexts: each charges its device's context_bytes, for the driver takes memory for it before
  * the program has allocated a byte. */
 #include "account.h"
+#include "context_memory.h"
 #include "cuda_devices.h"
 #include "governor.h"
 #include "share.h"
@@ -192,6 +193,8 @@ static bool is_active(CUdevice device)
         bool active = context != 0 && is_active(device);                                           \
         if (context != 0 && ((always) || !active))                                                 \
             account_drop_context(context, active);                                                 \
+        if (context != 0 && ((always) || !active))                                                 \
+            context_memory_reset(context);                                                         \
         return result;                                                                             \
     }
 
@@ -229,27 +232,11 @@ static uint64_t limit_bytes(int limit, size_t value)
     }
 }
 
-static void context_grew(uint64_t context, unsigned device, uint64_t more, uint64_t less)
-{
-    book_lock();
-    struct entry *entry = book_find(KIND_CONTEXT, context);
-    if (entry != NULL) {
-        uint64_t floor = share_context_bytes(device);
-        entry->bytes += more;
-        uint64_t above = entry->bytes > floor ? entry->bytes - floor : 0;
-        less = less < above ? less : above; /* never below what the context itself takes */
-        entry->bytes -= less;
-    } else {
-        less = more; /* it went away meanwhile, and its charge with it, but not this one */
-    }
-    book_unlock();
-    account_release(device, less);
-}
-
 EXPORTED CUresult cuCtxSetLimit(int limit, size_t value)
 {
     typedef CUresult get_limit(size_t *, int);
     size_t before = 0, after = 0;
+    struct overhead seen;
     uint64_t context;
     unsigned device;
     if (!governor_start())
@@ -261,6 +248,9 @@ EXPORTED CUresult cuCtxSetLimit(int limit, size_t value)
     get(&before, limit);
     uint64_t old = limit_bytes(limit, before), asked = limit_bytes(limit, value);
     uint64_t more = asked > old ? asked - old : 0;
+    if (limit == LIMIT_STACK_SIZE)
+        more = context_memory_beyond_launches(context, more);
+    overhead_begin(&seen);
     result = account_charge(device, more);
     if (result != CUDA_SUCCESS)
         return result;
@@ -271,6 +261,8 @@ EXPORTED CUresult cuCtxSetLimit(int limit, size_t value)
     }
     get(&after, limit);
     uint64_t now = limit_bytes(limit, after);
-    context_grew(context, device, more, old + more > now ? old + more - now : 0);
+    seen.context = context;
+    seen.device = device;
+    context_memory_limited(&seen, more, old > now ? old - now : 0);
     return result;
 }

@@ -19,10 +19,10 @@ static uint64_t shape_of(CUfunction function, struct dimensions grid, struct dim
     return estimate_mix(hash, (uint64_t)block.y << 32 | block.z);
 }
 
-#define GATED(key, stream, per_thread, call)                                                       \
+#define GATED(key, function, stream, per_thread, call)                                             \
     do {                                                                                           \
         struct launch launch;                                                                      \
-        gate_enter(&launch, key, stream, per_thread);                                              \
+        gate_enter(&launch, key, function, stream, per_thread);                                    \
         CUresult result = call;                                                                    \
         gate_leave(&launch);                                                                       \
         return result;                                                                             \
@@ -39,7 +39,8 @@ static uint64_t shape_of(CUfunction function, struct dimensions grid, struct dim
                               CUstream, void **, void **);                                         \
         if (!governor_start())                                                                     \
             return CUDA_ERROR_SYSTEM_NOT_READY;                                                    \
-        GATED(shape_of(function, (struct dimensions){gx, gy, gz}, (struct dimensions){bx, by, bz}), stream, per_thread, \
+        GATED(shape_of(function, (struct dimensions){gx, gy, gz}, (struct dimensions){bx, by, bz}), function, stream, \
+              per_thread,                                                                          \
               REAL(cuLaunchKernel##suffix, call *)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra)); \
     }                                                                                              \
     EXPORTED CUresult cuLaunchCooperativeKernel##suffix(CUfunction function, unsigned gx, unsigned gy, unsigned gz, \
@@ -50,7 +51,8 @@ static uint64_t shape_of(CUfunction function, struct dimensions grid, struct dim
                               CUstream, void **);                                                  \
         if (!governor_start())                                                                     \
             return CUDA_ERROR_SYSTEM_NOT_READY;                                                    \
-        GATED(shape_of(function, (struct dimensions){gx, gy, gz}, (struct dimensions){bx, by, bz}), stream, per_thread, \
+        GATED(shape_of(function, (struct dimensions){gx, gy, gz}, (struct dimensions){bx, by, bz}), function, stream, \
+              per_thread,                                                                          \
               REAL(cuLaunchCooperativeKernel##suffix, call *)(function, gx, gy, gz, bx, by, bz, shared, stream, \
                                                               parameters));                        \
     }                                                                                              \
@@ -64,14 +66,14 @@ static uint64_t shape_of(CUfunction function, struct dimensions grid, struct dim
             return REAL(cuLaunchKernelEx##suffix, call *)(config, function, parameters, extra);    \
         GATED(shape_of(function, (struct dimensions){config->gridDimX, config->gridDimY, config->gridDimZ}, \
                        (struct dimensions){config->blockDimX, config->blockDimY, config->blockDimZ}), \
-              config->hStream, per_thread,                                                         \
+              function, config->hStream, per_thread,                                               \
               REAL(cuLaunchKernelEx##suffix, call *)(config, function, parameters, extra));        \
     }                                                                                              \
     EXPORTED CUresult cuGraphLaunch##suffix(CUgraphExec graph, CUstream stream)                    \
     {                                                                                              \
         if (!governor_start())                                                                     \
             return CUDA_ERROR_SYSTEM_NOT_READY;                                                    \
-        GATED(shape_of(graph, (struct dimensions){0}, (struct dimensions){0}), stream, per_thread, \
+        GATED(shape_of(graph, (struct dimensions){0}, (struct dimensions){0}), NULL, stream, per_thread, \
               REAL(cuGraphLaunch##suffix, CUresult (*)(CUgraphExec, CUstream))(graph, stream));    \
     }
 
@@ -84,7 +86,7 @@ EXPORTED CUresult cuLaunch(CUfunction function)
 {
     if (!governor_start())
         return CUDA_ERROR_SYSTEM_NOT_READY;
-    GATED(shape_of(function, (struct dimensions){1, 1, 1}, (struct dimensions){0}), NULL, false,
+    GATED(shape_of(function, (struct dimensions){1, 1, 1}, (struct dimensions){0}), function, NULL, false,
           REAL(cuLaunch, CUresult (*)(CUfunction))(function));
 }
 
@@ -92,16 +94,16 @@ EXPORTED CUresult cuLaunchGrid(CUfunction function, int width, int height)
 {
     if (!governor_start())
         return CUDA_ERROR_SYSTEM_NOT_READY;
-    GATED(shape_of(function, (struct dimensions){(unsigned)width, (unsigned)height, 1}, (struct dimensions){0}), NULL,
-          false, REAL(cuLaunchGrid, CUresult (*)(CUfunction, int, int))(function, width, height));
+    GATED(shape_of(function, (struct dimensions){(unsigned)width, (unsigned)height, 1}, (struct dimensions){0}),
+          function, NULL, false, REAL(cuLaunchGrid, CUresult (*)(CUfunction, int, int))(function, width, height));
 }
 
 EXPORTED CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream)
 {
     if (!governor_start())
         return CUDA_ERROR_SYSTEM_NOT_READY;
-    GATED(shape_of(function, (struct dimensions){(unsigned)width, (unsigned)height, 1}, (struct dimensions){0}), stream,
-          false, REAL(cuLaunchGridAsync, CUresult (*)(CUfunction, int, int, CUstream))(function, width, height, stream));
+    GATED(shape_of(function, (struct dimensions){(unsigned)width, (unsigned)height, 1}, (struct dimensions){0}),
+          function, stream, false, REAL(cuLaunchGridAsync, CUresult (*)(CUfunction, int, int, CUstream))(function, width, height, stream));
 }
 
 /* One kernel on several devices at once: the gate of the current device stands for all, for to wait at one
@@ -115,7 +117,7 @@ EXPORTED CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list,
         return REAL(cuLaunchCooperativeKernelMultiDevice, call *)(list, count, flags);
     GATED(shape_of(list->function, (struct dimensions){list->gridDimX, list->gridDimY, list->gridDimZ},
                    (struct dimensions){list->blockDimX, list->blockDimY, list->blockDimZ}),
-          list->hStream, false, REAL(cuLaunchCooperativeKernelMultiDevice, call *)(list, count, flags));
+          list->function, list->hStream, false, REAL(cuLaunchCooperativeKernelMultiDevice, call *)(list, count, flags));
 }
 
 /* ---- waiting for work ---- */

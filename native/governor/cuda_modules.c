@@ -1,5 +1,6 @@
 /* Modules and libraries: their code and static data take memory that the driver tells nobody (overhead.h). */
 #include "account.h"
+#include "context_memory.h"
 #include "governor.h"
 #include "overhead.h"
 #include "surface.h"
@@ -60,10 +61,15 @@ LOAD(cuLibraryLoadFromFile, cuLibraryUnload,
     EXPORTED CUresult name(void *handle)                                                           \
     {                                                                                              \
         struct entry entry;                                                                        \
+        struct overhead before;                                                                    \
         if (!governor_start())                                                                     \
             return CUDA_ERROR_SYSTEM_NOT_READY;                                                    \
+        overhead_begin(&before);                                                                   \
         bool known = account_take(KIND_MODULE, (uint64_t)handle, &entry);                          \
-        return account_gave(known, &entry, REAL(name, unload *)(handle));                          \
+        CUresult result = account_gave(known, &entry, REAL(name, unload *)(handle));               \
+        if (result == CUDA_SUCCESS)                                                                \
+            context_memory_unloaded(&before);                                                      \
+        return result;                                                                             \
     }
 
 UNLOAD(cuModuleUnload)

@@ -8,6 +8,7 @@
 
 #include "bucket.h"
 #include "clock.h"
+#include "context_memory.h"
 #include "cuda_devices.h"
 #include "estimate.h"
 #include "ledger.h"
@@ -417,8 +418,8 @@ static void begin_batch(struct gate *gate, struct launch *launch, struct estimat
         turns_announce(&gate->turns, batches->horizon + credit + (predicted != 0 ? 0 : STUCK));
 }
 
-static void enter_slowly(struct launch *launch, struct gate *gate, struct estimate *shape, CUstream stream,
-                         bool per_thread)
+static void enter_slowly(struct launch *launch, struct gate *gate, struct estimate *shape, const void *function,
+                         CUstream stream, bool per_thread)
 {
     CUcontext context = NULL;
     wait_while_paused();
@@ -433,15 +434,19 @@ static void enter_slowly(struct launch *launch, struct gate *gate, struct estima
         turns_stop_waiting(&gate->turns);
     if (!batches_full(&gate->batches)) {
         launch->gate = gate;
+        /* After the wait, for neighbours move meanwhile, and before the batch's first event. */
+        launch->measured = predicted == 0 && context_memory_is_first(function);
+        if (launch->measured)
+            overhead_begin(&launch->before);
         begin_batch(gate, launch, shape, predicted, context, stream, per_thread);
     }
     pthread_mutex_unlock(&gate->lock);
 }
 
-void gate_enter(struct launch *launch, uint64_t key, CUstream stream, bool per_thread)
+void gate_enter(struct launch *launch, uint64_t key, const void *function, CUstream stream, bool per_thread)
 {
     launch->gate = NULL;
-    launch->solo = false;
+    launch->solo = launch->measured = false;
     struct gate *gate = opened ? gate_here() : NULL;
     if (gate == NULL)
         return;
@@ -452,7 +457,7 @@ void gate_enter(struct launch *launch, uint64_t key, CUstream stream, bool per_t
         atomic_load_explicit(&capturing, memory_order_relaxed) == 0 &&
         batches_join(&gate->batches, stream, predicted))
         return;
-    enter_slowly(launch, gate, shape, stream, per_thread);
+    enter_slowly(launch, gate, shape, function, stream, per_thread);
 }
 
 void gate_leave(const struct launch *launch)
@@ -462,6 +467,8 @@ void gate_leave(const struct launch *launch)
     pthread_mutex_lock(&launch->gate->lock);
     close_batch(launch->gate, clock_now());
     pthread_mutex_unlock(&launch->gate->lock);
+    if (launch->measured)
+        context_memory_launched(&launch->before);
 }
 
 /* ---- what else a program does ---- */
@@ -515,6 +522,7 @@ void gate_context_gone(void)
         pthread_mutex_unlock(&gate->lock);
     }
     estimate_forget();
+    context_memory_forget();
 }
 
 void gate_capturing(int change)

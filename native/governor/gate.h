@@ -15,6 +15,7 @@
 
 #include "batches.h"
 #include "cuda_api.h"
+#include "overhead.h"
 
 /* Once, when the share and the driver are open. */
 void gates_open(void);
@@ -23,10 +24,13 @@ void gates_open(void);
 struct launch {
     struct gate *gate; /* NULL: it just passes */
     bool solo;
+    bool measured;     /* what the driver takes by itself for it is to be charged */
+    struct overhead before;
 };
 
-/* Wait until a launch of the shape `key` on `stream` may be made. `per_thread`: NULL is the thread's stream. */
-void gate_enter(struct launch *launch, uint64_t key, CUstream stream, bool per_thread);
+/* Wait until a launch of the shape `key`, of `function`, on `stream` may be made. `per_thread`: NULL is the thread's
+ * stream. */
+void gate_enter(struct launch *launch, uint64_t key, const void *function, CUstream stream, bool per_thread);
 /* It was made. */
 void gate_leave(const struct launch *launch);
 

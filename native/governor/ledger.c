@@ -101,6 +101,17 @@ enum charge ledger_charge(unsigned device, uint64_t bytes)
     return answer;
 }
 
+void ledger_charge_taken(unsigned device, uint64_t bytes)
+{
+    if (bytes == 0)
+        return;
+    latch_take(&turn);
+    if (slots_claim())
+        slots_change_own(device, bytes, 0, TOTAL_NO_LIMIT);
+    latch_let_go(&turn);
+    raise_peak(device);
+}
+
 void ledger_release(unsigned device, uint64_t bytes)
 {
     if (bytes == 0)

@@ -21,6 +21,8 @@ bool ledger_open(bool writable);
 bool ledger_claim(void);
 
 enum charge ledger_charge(unsigned device, uint64_t bytes);
+/* Bytes that the driver has taken already: also past the limit, and the share then gets no more. */
+void ledger_charge_taken(unsigned device, uint64_t bytes);
 void ledger_release(unsigned device, uint64_t bytes);
 /* An allocation was turned away at the limit. */
 void ledger_denied(unsigned device);

@@ -4,7 +4,7 @@
 #include "surface.h"
 #include "total.h"
 
-#define MOST (UINT64_C(1) << 30)
+#define MOST (INT64_C(1) << 30)
 
 static bool look(unsigned device, uint64_t *free, uint64_t *charged)
 {
@@ -25,13 +25,22 @@ void overhead_begin(struct overhead *before)
                     look(before->device, &before->free, &before->charged);
 }
 
-uint64_t overhead_end(const struct overhead *before)
+static int64_t within(int64_t bytes)
+{
+    return bytes > MOST ? MOST : bytes < -MOST ? -MOST : bytes;
+}
+
+bool overhead_moved(const struct overhead *before, uint64_t ahead, int64_t *taken)
 {
     uint64_t free, charged;
     if (!before->quiet || !look(before->device, &free, &charged))
-        return 0;
-    uint64_t taken = before->free > free ? before->free - free : 0;
-    uint64_t known = charged > before->charged ? charged - before->charged : 0;
-    taken = taken > known ? taken - known : 0;
-    return taken < MOST ? taken : MOST;
+        return false;
+    *taken = within((int64_t)(before->free - free) - (int64_t)(charged - before->charged - ahead));
+    return true;
+}
+
+uint64_t overhead_end(const struct overhead *before)
+{
+    int64_t taken;
+    return overhead_moved(before, 0, &taken) && taken > 0 ? (uint64_t)taken : 0;
 }

@@ -20,6 +20,8 @@ struct overhead {
 
 /* Where the thread stands; not quiet where it has no context. */
 void overhead_begin(struct overhead *before);
+/* Bytes taken since, less than 0 where some were given back; `ahead` are charged for it since. False: it was not quiet. */
+bool overhead_moved(const struct overhead *before, uint64_t ahead, int64_t *taken);
 /* Bytes taken since; 0 where it was not quiet. */
 uint64_t overhead_end(const struct overhead *before);
 

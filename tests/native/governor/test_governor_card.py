@@ -161,3 +161,128 @@ check(cuda.cuCtxDestroy_v2(c)); say([during // MIB, used() - before])
     )
     assert seen[0] >= 32
     assert seen[1] == 0
+
+
+LAUNCH = """
+PTX = '''.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry local(.param .u64 where) {
+    .local .align 4 .b8 area[%d];
+    .reg .u64 %%rd<3>;
+    .reg .u32 %%r<2>;
+    ld.param.u64 %%rd1, [where];
+    mov.u64 %%rd2, area;
+    add.u64 %%rd2, %%rd2, %%rd1;
+    st.local.u32 [%%rd2], 1;
+    ld.local.u32 %%r1, [%%rd2];
+    ret;
+}
+'''
+def load(each):
+    module, function = ctypes.c_void_p(), ctypes.c_void_p()
+    check(cuda.cuModuleLoadData(ref(module), (PTX % each).encode() + b"\\0"))
+    check(cuda.cuModuleGetFunction(ref(function), module, b"local"))
+    return module, function
+where = ctypes.c_uint64(0)
+parameters = (ctypes.c_void_p * 1)(ctypes.addressof(where))
+def launch(function, grid=1):
+    result = cuda.cuLaunchKernel(function, grid, 1, 1, 1, 1, 1, 0, None, parameters, None)
+    return result or cuda.cuCtxSynchronize()
+def limit(which, value):
+    return cuda.cuCtxSetLimit(which, size(value))
+def both():
+    return [used() // MIB, really_used() // MIB]
+begin()
+"""
+
+
+def test_local_memory_is_charged_at_a_kernel_s_first_launch_and_goes_with_its_context(
+    card_share: ShareOnDisk,
+) -> None:
+    """1 KiB beyond the context's own for each of 32,768 threads."""
+    seen = card_share.run(
+        LAUNCH
+        + """
+module, function = load(2048); steps = [both()]
+for grid in (1, 2, 3):
+    check(launch(function, grid)); steps.append(both())
+check(cuda.cuModuleUnload(module)); steps.append(both())
+check(cuda.cuDevicePrimaryCtxReset_v2(0)); check(retain()); steps.append(both())
+say(steps)
+"""
+    )
+    assert seen == [[22, 22], [54, 54], [54, 54], [54, 54], [52, 52], [20, 20]]
+
+
+def test_local_memory_past_the_limit_is_charged_and_leaves_nothing_more(card_share: ShareOnDisk) -> None:
+    tenant = card_share.start(
+        LAUNCH
+        + """
+module, function = load(4096)
+check(launch(function)); say([both()[1], info()[0], alloc(1)[0], limit(2, 16 * MIB)]); input()
+"""
+    )
+    assert line_of(tenant) == [118, 0, 2, 2]
+    assert _used(card_share) == 118
+    tenant.communicate("\n", timeout=20)
+    assert _used(card_share) == 0
+
+
+def test_stacks_and_local_memory_are_the_same_bytes_and_charged_once(card_share: ShareOnDisk) -> None:
+    seen = card_share.run(
+        LAUNCH
+        + """
+module, function = load(2048); check(launch(function)); steps = [both()]
+for each in (3072, 2048, 1024):
+    check(limit(0, each)); steps.append(both())
+check(limit(1, 5 * MIB)); steps.append(both())
+check(limit(1, 1 * MIB)); steps.append(both())
+say([steps, limit(0, 8192)])
+"""
+    )
+    assert seen == [[[54, 54], [86, 86], [54, 54], [22, 22], [26, 26], [22, 22]], 2]
+
+
+HEAP = """
+PTX = b'''.version 7.0
+.target sm_70
+.address_size 64
+.extern .func (.param .b64 given) malloc(.param .b64 bytes);
+.visible .entry take() {
+    .reg .b64 %rd<3>;
+    mov.u64 %rd1, 64;
+    {
+        .param .b64 size;
+        .param .b64 place;
+        st.param.b64 [size], %rd1;
+        call.uni (place), malloc, (size);
+        ld.param.b64 %rd2, [place];
+    }
+    ret;
+}
+'''
+module, function = ctypes.c_void_p(), ctypes.c_void_p()
+check(cuda.cuModuleLoadData(ref(module), PTX + b"\\0"))
+check(cuda.cuModuleGetFunction(ref(function), module, b"take"))
+parameters = None
+"""
+
+
+def test_a_heap_is_charged_when_its_limit_is_set_and_not_again_when_a_kernel_takes_it(
+    card_share: ShareOnDisk,
+) -> None:
+    """28 MiB, of which 8 are every context's. The kernel takes it while it runs, so whether its launch was
+    seen to take the eight is a matter of moments."""
+    limited, freed, launched = card_share.run(
+        LAUNCH
+        + HEAP
+        + """
+check(limit(2, 28 * MIB)); limited = both()
+check(limit(2, 8 * MIB)); freed = both()
+check(limit(2, 28 * MIB)); check(launch(function)); say([limited, freed, both()])
+"""
+    )
+    assert (limited, freed) == ([42, 22], [22, 22])
+    assert launched[1] == 50
+    assert launched[0] in (42, 50)
