@@ -202,7 +202,8 @@ typedef struct {
     uint64_t horizon; /* when what it launched should have ended */
     uint32_t wake; /* a futex: changes when it should look */
     uint32_t weight; /* thousandths of the device's time */
-    uint64_t reserved[7];
+    uint64_t hurries; /* its program waits for little work at a time: not 0, and others keep their turns short */
+    uint64_t reserved[6];
 } aliquot_seat;
 
 _Static_assert(sizeof(aliquot_seat) == 128, "seat");
@@ -216,7 +217,8 @@ _Static_assert(offsetof(aliquot_seat, waits) == 48, "seat.waits");
 _Static_assert(offsetof(aliquot_seat, horizon) == 56, "seat.horizon");
 _Static_assert(offsetof(aliquot_seat, wake) == 64, "seat.wake");
 _Static_assert(offsetof(aliquot_seat, weight) == 68, "seat.weight");
-_Static_assert(offsetof(aliquot_seat, reserved) == 72, "seat.reserved");
+_Static_assert(offsetof(aliquot_seat, hurries) == 72, "seat.hurries");
+_Static_assert(offsetof(aliquot_seat, reserved) == 80, "seat.reserved");
 
 typedef struct {
     char magic[8];
@@ -227,7 +229,9 @@ typedef struct {
     uint64_t reserved[5];
     uint64_t turn; /* until when | seat + 1 */
     uint64_t waited; /* when somebody last began to wait, on the device's clock */
-    uint64_t pad[6]; /* to a cache line of its own */
+    uint64_t hurried; /* when somebody who hurries last waited */
+    uint64_t quiet; /* when somebody last had work that was never seen: nobody runs beside it then */
+    uint64_t pad[4]; /* to a cache line of its own */
     aliquot_seat seats[128];
 } aliquot_turns;
 
@@ -240,7 +244,9 @@ _Static_assert(offsetof(aliquot_turns, seat_count) == 20, "turns.seat_count");
 _Static_assert(offsetof(aliquot_turns, reserved) == 24, "turns.reserved");
 _Static_assert(offsetof(aliquot_turns, turn) == 64, "turns.turn");
 _Static_assert(offsetof(aliquot_turns, waited) == 72, "turns.waited");
-_Static_assert(offsetof(aliquot_turns, pad) == 80, "turns.pad");
+_Static_assert(offsetof(aliquot_turns, hurried) == 80, "turns.hurried");
+_Static_assert(offsetof(aliquot_turns, quiet) == 88, "turns.quiet");
+_Static_assert(offsetof(aliquot_turns, pad) == 96, "turns.pad");
 _Static_assert(offsetof(aliquot_turns, seats) == 128, "turns.seats");
 
 #endif

@@ -5,6 +5,8 @@
 
 #include "surface.h"
 
+#define SEEN_LATE UINT64_C(100000)
+
 static struct batch *at(struct batches *batches, unsigned index)
 {
     return &batches->ring[(batches->first + index) % BATCHES_MAX];
@@ -111,9 +113,11 @@ void batches_drop(struct batches *batches, struct batch *oldest, uint64_t now)
     batches->last_context = oldest->context;
     batches->first = (batches->first + 1) % BATCHES_MAX;
     batches->count--;
+    batches->queued = batches->count != 0 ? batches->queued : 0;
+    /* What is left begins now; or a little before, for it is seen late. */
     uint64_t horizon = now + batches->queued;
-    if (horizon < batches->horizon || batches->count == 0)
-        batches->horizon = batches->count != 0 ? horizon : now;
+    if (batches->count == 0 || horizon < batches->horizon || horizon > batches->horizon + SEEN_LATE)
+        batches->horizon = horizon;
 }
 
 void batches_forget(struct batches *batches)

@@ -25,8 +25,9 @@ struct batch {
     uint64_t predicted, opened_ns, closed_ns, due_ns;
     uint64_t others;   /* charged to neighbours when it opened */
     uint64_t taken;    /* how often this process had taken the turn then */
+    uint64_t lead;     /* for how long a neighbour's work should then still have lasted */
     unsigned launches;
-    bool known, solo, measured, disturbed, closed;
+    bool known, solo, measured, first, disturbed, closed;
 };
 
 struct batches {

@@ -63,7 +63,7 @@ void clock_wait(uint64_t until, uint32_t *wake, uint32_t seen)
     if (until < now + SHORTEST_NS)
         until = now + SHORTEST_NS;
     if (clock_is_virtual()) {
-        uint64_t glance = now + CLOCK_GLANCE;
+        uint64_t glance = wake != NULL ? now + CLOCK_GLANCE : until;
         if (softgpu_wait_until(until < glance ? until : glance) != CUDA_SUCCESS)
             sleep_for(CLOCK_GLANCE);
         return;

@@ -17,7 +17,7 @@ uint64_t clock_now(void);
 bool clock_is_virtual(void);
 
 /* Sleep until `until` at the latest, less if `*wake` is no longer `seen` or somebody wakes it. NULL: nobody
- * does. In virtual time at most CLOCK_GLANCE at a time. */
+ * does. In virtual time, where nobody can be woken, who could be sleeps for at most CLOCK_GLANCE at a time. */
 void clock_wait(uint64_t until, uint32_t *wake, uint32_t seen);
 /* Wake who waits at `wake`, in whichever process. */
 void clock_wake(uint32_t *wake);

@@ -122,27 +122,27 @@ EXPORTED CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list,
 
 /* ---- waiting for work ---- */
 
-#define WAITS(name, type)                                                                          \
+#define WAITS(name, type, ask)                                                                     \
     EXPORTED CUresult name(type which)                                                             \
     {                                                                                              \
         if (!governor_start())                                                                     \
             return CUDA_ERROR_SYSTEM_NOT_READY;                                                    \
-        gate_before_wait();                                                                        \
+        gate_before_wait(&(struct awaited){ask, which});                                           \
         CUresult result = REAL(name, CUresult (*)(type))(which);                                   \
         gate_after_wait();                                                                         \
         return result;                                                                             \
     }
 
-WAITS(cuStreamSynchronize, CUstream)
-WAITS(cuStreamSynchronize_ptsz, CUstream)
-WAITS(cuEventSynchronize, CUevent)
-WAITS(cuCtxSynchronize_v2, CUcontext)
+WAITS(cuStreamSynchronize, CUstream, REAL(cuStreamQuery, CUresult (*)(void *)))
+WAITS(cuStreamSynchronize_ptsz, CUstream, REAL(cuStreamQuery_ptsz, CUresult (*)(void *)))
+WAITS(cuEventSynchronize, CUevent, REAL(cuEventQuery, CUresult (*)(void *)))
+WAITS(cuCtxSynchronize_v2, CUcontext, NULL)
 
 EXPORTED CUresult cuCtxSynchronize(void)
 {
     if (!governor_start())
         return CUDA_ERROR_SYSTEM_NOT_READY;
-    gate_before_wait();
+    gate_before_wait(&(struct awaited){NULL, NULL});
     CUresult result = REAL(cuCtxSynchronize, CUresult (*)(void))();
     gate_after_wait();
     return result;

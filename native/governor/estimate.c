@@ -39,14 +39,14 @@ bool estimate_wants_solo(struct estimate *entry)
            __atomic_load_n(&entry->ns, __ATOMIC_RELAXED) >= ESTIMATE_ALWAYS_SOLO_NS;
 }
 
-void estimate_learn(struct estimate *entry, uint64_t ns)
+void estimate_learn(struct estimate *entry, uint64_t ns, bool roughly)
 {
     uint64_t known = __atomic_load_n(&entry->ns, __ATOMIC_RELAXED);
     uint32_t measured = __atomic_load_n(&entry->measured, __ATOMIC_RELAXED);
-    if (known != 0 && measured >= 1)
+    if (known != 0 && (measured >= 1 || roughly))
         ns = (known * 7 + ns * 3) / 10;
     __atomic_store_n(&entry->ns, ns != 0 ? ns : 1, __ATOMIC_RELAXED);
-    if (measured < UINT32_MAX)
+    if (measured < UINT32_MAX && !roughly)
         __atomic_store_n(&entry->measured, measured + 1, __ATOMIC_RELAXED);
 }
 

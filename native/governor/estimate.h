@@ -26,8 +26,13 @@ uint64_t estimate_mix(uint64_t hash, uint64_t word);
 
 /* Whether the batch that begins with this launch should be measured by itself. */
 bool estimate_wants_solo(struct estimate *entry);
-/* It took `ns` alone. */
-void estimate_learn(struct estimate *entry, uint64_t ns);
+/* It took `ns` alone. `roughly`: as far as can be told, for the device changed hands meanwhile; what is better known
+ * stays. */
+void estimate_learn(struct estimate *entry, uint64_t ns, bool roughly);
+static inline bool estimate_is_rough(const struct estimate *entry)
+{
+    return __atomic_load_n(&entry->measured, __ATOMIC_RELAXED) == 0;
+}
 
 /* A whole batch took `measured` where `predicted` was the sum: costs have drifted. `*ratio` is in 1/65536. */
 void estimate_drift(uint32_t *ratio, uint64_t measured, uint64_t predicted);

@@ -6,7 +6,7 @@
  * anything is being captured, nor in a host function, where the driver refuses launches anyway.
  *
  * turns.c, bucket.c, estimate.c and measure.c decide; this is the rim that has the clock, the lock, the sleep
- * and, through batches.c, the driver. No thread of our own, no signal, no allocation. */
+ * and, through batches.c, the driver (its rooms: gates.h). No thread of our own, no signal, no allocation. */
 #ifndef GOVERNOR_GATE_H
 #define GOVERNOR_GATE_H
 
@@ -34,8 +34,13 @@ void gate_enter(struct launch *launch, uint64_t key, const void *function, CUstr
 /* It was made. */
 void gate_leave(const struct launch *launch);
 
+/* What the program waits for: whether it is over, by the driver; NULL: all there is. */
+struct awaited {
+    CUresult (*query)(void *);
+    void *handle;
+};
 /* The program is about to wait for its work, and has waited. */
-void gate_before_wait(void);
+void gate_before_wait(const struct awaited *awaited);
 void gate_after_wait(void);
 
 /* A stream is about to be destroyed: nothing can be recorded on it after. */

@@ -142,7 +142,8 @@ class Seat:
     HORIZON: Final = Field(56, "<Q", 1, 8)
     WAKE: Final = Field(64, "<I", 1, 4)
     WEIGHT: Final = Field(68, "<I", 1, 4)
-    RESERVED: Final = Field(72, "<Q", 7, 8)
+    HURRIES: Final = Field(72, "<Q", 1, 8)
+    RESERVED: Final = Field(80, "<Q", 6, 8)
 
 
 class Turns:
@@ -155,5 +156,7 @@ class Turns:
     RESERVED: Final = Field(24, "<Q", 5, 8)
     TURN: Final = Field(64, "<Q", 1, 8)
     WAITED: Final = Field(72, "<Q", 1, 8)
-    PAD: Final = Field(80, "<Q", 6, 8)
+    HURRIED: Final = Field(80, "<Q", 1, 8)
+    QUIET: Final = Field(88, "<Q", 1, 8)
+    PAD: Final = Field(96, "<Q", 4, 8)
     SEATS: Final = Field(128, "", 128, 128)

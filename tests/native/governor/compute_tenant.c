@@ -14,7 +14,9 @@
  *   sync=N         wait after each N launches
  *   think=NS       do something else for so long after each wait, or each launch
  *   begin=NS       not before
+ *   end=NS         instead of END_NS
  *   report=1       a line when it has a context
+ *   stops=NS       launches nothing: every NS it writes a line and reads one, and the clock stands still meanwhile
  *   fork=N         after N launches: the child tries to launch as well, and ends
  */
 #define _GNU_SOURCE
@@ -42,12 +44,40 @@ static void *library, *driver;
 static uint64_t (*now)(void);
 static int (*wait_until)(uint64_t);
 static void *function, *streams[16], *graph;
-static uint64_t kernel = 100000, think, begin, waits_ns, longest_ns;
+static uint64_t kernel = 100000, think, begin, end_ns, stops;
 static unsigned stream_count = 1, graph_size, sync_each, cooperative, report, fork_after;
 static const char *spread = "";
 static unsigned seed = 1;
 
 #define CALL(name, types, ...) must(((int(*) types)symbol(library, #name))(__VA_ARGS__), #name)
+
+/* ---- how long it waited ---- */
+
+enum { MOST_WAITS = 1 << 20 };
+static uint32_t waits[MOST_WAITS]; /* tenths of a microsecond */
+static unsigned wait_count;
+static uint64_t waits_ns;
+
+static void waited(uint64_t ns)
+{
+    if (wait_count == MOST_WAITS)
+        exit(75);
+    waits[wait_count++] = (uint32_t)(ns / 100);
+    waits_ns += ns;
+}
+
+static int by_length(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* The wait that so many of a hundred are not longer than. */
+static unsigned long long percentile(unsigned of_100)
+{
+    qsort(waits, wait_count, sizeof *waits, by_length);
+    return wait_count != 0 ? 100ULL * waits[(uint64_t)(wait_count - 1) * of_100 / 100] : 0;
+}
 
 static double unit(void)
 {
@@ -148,6 +178,7 @@ static void take_word(char *word)
         unsigned *narrow;
     } words[] = {{"kernel", &kernel, NULL},       {"think", &think, NULL},
                  {"begin", &begin, NULL},         {"streams", NULL, &stream_count},
+                 {"end", &end_ns, NULL},          {"stops", &stops, NULL},
                  {"graph", NULL, &graph_size},    {"sync", NULL, &sync_each},
                  {"seed", NULL, &seed},           {"cooperative", NULL, &cooperative},
                  {"report", NULL, &report},       {"fork", NULL, &fork_after}};
@@ -160,24 +191,22 @@ static void take_word(char *word)
         }
 }
 
-int main(int count, char **arguments)
+static void stop_now_and_then(uint64_t end)
 {
-    if (count < 3)
-        return 64;
-    uint64_t end = CLOCK_BEGINS + strtoull(arguments[2], NULL, 10), launches = 0, waits = 0;
-    for (int at = 3; at < count; at++)
-        take_word(arguments[at]);
-    open_all(arguments[1]);
-    if (graph_size != 0)
-        capture();
-    if (report) {
-        printf("{\"pid\": %d}\n", getpid());
+    char line[64];
+    for (uint64_t at = CLOCK_BEGINS + begin + stops; at < end; at += stops) {
+        must(wait_until(at), "WaitUntil");
+        printf("{\"now\": %llu}\n", (unsigned long long)(now() - CLOCK_BEGINS));
         fflush(stdout);
+        if (fgets(line, sizeof line, stdin) == NULL)
+            exit(76);
     }
+}
+
+static uint64_t compute(uint64_t end)
+{
     int (*synchronize)(void) = (int (*)(void))symbol(library, "cuCtxSynchronize");
-    if (begin != 0)
-        must(wait_until(CLOCK_BEGINS + begin), "WaitUntil");
-    uint64_t first = now();
+    uint64_t launches = 0;
     for (; now() < end; launches++) {
         if (fork_after != 0 && launches == fork_after)
             fork_once();
@@ -190,19 +219,38 @@ int main(int count, char **arguments)
         bool wait = sync_each != 0 && launches % sync_each == sync_each - 1;
         if (wait) {
             must(synchronize(), "cuCtxSynchronize");
-            uint64_t took = now() - before;
-            waits++;
-            waits_ns += took;
-            longest_ns = took > longest_ns ? took : longest_ns;
+            waited(now() - before);
         }
         if (think != 0 && (wait || sync_each == 0))
             must(wait_until(now() + think), "WaitUntil");
     }
-    uint64_t stopped = now();
-    must(synchronize(), "cuCtxSynchronize");
+    return launches;
+}
+
+int main(int count, char **arguments)
+{
+    if (count < 3)
+        return 64;
+    end_ns = strtoull(arguments[2], NULL, 10);
+    for (int at = 3; at < count; at++)
+        take_word(arguments[at]);
+    open_all(arguments[1]);
+    if (graph_size != 0)
+        capture();
+    if (report) {
+        printf("{\"pid\": %d}\n", getpid());
+        fflush(stdout);
+    }
+    if (stops != 0)
+        stop_now_and_then(CLOCK_BEGINS + end_ns);
+    if (begin != 0)
+        must(wait_until(CLOCK_BEGINS + begin), "WaitUntil");
+    uint64_t first = now(), launches = stops != 0 ? 0 : compute(CLOCK_BEGINS + end_ns), stopped = now();
+    CALL(cuCtxSynchronize, (void), );
     printf("{\"pid\": %d, \"launches\": %llu, \"began\": %llu, \"stopped\": %llu, \"ended\": %llu, \"mean_wait\": %llu, "
-           "\"longest_wait\": %llu}\n",
-           getpid(), (unsigned long long)launches, (unsigned long long)(first - CLOCK_BEGINS), (unsigned long long)(stopped - CLOCK_BEGINS),
-           (unsigned long long)(now() - CLOCK_BEGINS), (unsigned long long)(waits ? waits_ns / waits : 0), (unsigned long long)longest_ns);
+           "\"median_wait\": %llu, \"p99_wait\": %llu, \"longest_wait\": %llu}\n",
+           getpid(), (unsigned long long)launches, (unsigned long long)(first - CLOCK_BEGINS),
+           (unsigned long long)(stopped - CLOCK_BEGINS), (unsigned long long)(now() - CLOCK_BEGINS),
+           (unsigned long long)(wait_count ? waits_ns / wait_count : 0), percentile(50), percentile(99), percentile(100));
     return 0;
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.native.governor.shares import HERE, ROOT
 
-SOURCES = ("turns.c", "bucket.c", "measure.c", "estimate.c")
+SOURCES = ("turns.c", "seats.c", "neighbours.c", "bucket.c", "measure.c", "estimate.c")
 
 
 @pytest.fixture(scope="module")

@@ -35,22 +35,22 @@ static void step(struct turns *turns)
         turns_forget(turns);
         *last = now;
     }
-    if (!turns_ask(turns, KERNEL, now, &look) || !turns_ours(turns))
+    if (turns_ask(turns, KERNEL, now, &look) != TURNS_OURS)
         return;
     *last = now;
     struct turns_others others = turns_look(turns, now);
-    if (turns_over(turns, &others)) {
+    if (turns_over(turns, &others, KERNEL)) {
         if (device_free <= now)
             turns_pass(turns, now);
         return;
     }
     if (device_free > now + 10 * KERNEL) {
-        turns_renew(turns, device_free, device_free + TURNS_LINGER);
+        turns_renew(turns, device_free, device_free + TURNS_LINGER, now);
         return;
     }
     device_free = (device_free > now ? device_free : now) + KERNEL;
     turns_charge(turns, (int64_t)KERNEL);
-    turns_renew(turns, device_free, device_free + TURNS_LINGER);
+    turns_renew(turns, device_free, device_free + TURNS_LINGER, now);
     turns_stop_waiting(turns);
 }
 
@@ -93,7 +93,7 @@ int main(int count, char **arguments)
         uint64_t look, since;
         begin(2, NULL);
         run(1, 100);
-        for (since = now; !turns_ask(&all[1], 0, now, &look) || !turns_ours(&all[1]); now += 10000)
+        for (since = now; turns_ask(&all[1], 0, now, &look) != TURNS_OURS; now += 10000)
             ;
         printf("%llu\n", (unsigned long long)(now - since) / 1000);
     }
