@@ -4,7 +4,7 @@ What lives here: the book (one SQLite file per machine or user), the pure state 
 lease (``lifecycle``), the pure decision which leases are over (``upkeep``), and the look into
 /proc that it rests on (``liveness``). What may be imported: ``aliquot.model`` and the standard
 library. What never: another stage, a driver, a container engine, a share's files. Only
-``storage`` and ``opening`` touch the file, only ``liveness`` touches /proc (and ``failures``, to
+``storage``, ``log`` and ``opening`` touch the file, only ``liveness`` touches /proc (and ``failures``, to
 name who holds a lock); nothing here has a clock, times come in.
 """
 

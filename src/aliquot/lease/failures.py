@@ -103,6 +103,15 @@ def unwritable(path: Path, why: str, *, sqlite: str | None = None) -> AliquotErr
     )
 
 
+def unconfirmed(path: Path, error: OSError) -> AliquotError:
+    return AliquotError(
+        Reason.BOOK_UNWRITABLE,
+        f"the book {path} has the step, but its disk did not confirm it: {error.strerror}",
+        facts=["every process sees the step; a loss of power now may undo it"],
+        next=[("dmesg | tail; aliquot doctor", "shows what the disk said and whether the book is sound")],
+    )
+
+
 def lock_holders(path: Path) -> tuple[int, ...]:
     """Pids that hold a write lock on the book or its -shm, from /proc/locks; empty if unknown.
 

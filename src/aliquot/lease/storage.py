@@ -1,16 +1,15 @@
 """The book's file as a database: connect, migrate, wait for the lock, commit or undo.
 
 Durability. Every commit is atomic and outlives the kill of any process at once; that needs no
-disk. What a commit buys with ``on_disk=True`` (SQLite's synchronous=FULL) is outliving a loss
-of power as well, at one fdatasync while all other writers wait. The book asks for it wherever
-somebody may rely on the step after the power comes back, and nowhere else: see ``Book``.
-A commit without it is on disk with the next one that has it, since the WAL is one sequence.
+disk. What ``on_disk=True`` buys is outliving a loss of power as well, at one fdatasync after the
+commit (see ``log``). The book asks for it wherever somebody may rely on the step after the power
+comes back, and nowhere else: see ``Book``. A commit without it is on disk with the next one that
+has it, since the WAL is one sequence.
 
 Waiting. SQLite's own busy handler sleeps up to 100 ms at a stretch and is so unfair that one
 of 4 writers got 1 turn while another got 2500 (measured), and so may fail after its whole wait
-in a book that is merely busy. We wait in random sleeps of 3 to 12 ms instead. Shorter ones were
-measured slower for everybody: each try costs as much as a step, each change of hands makes the
-next one read the changed pages again, and both take the processor from whoever holds the lock.
+in a book that is merely busy. Writers take turns at the log instead, and who still finds the
+book locked sleeps at random for 3 to 12 ms between two tries: each costs as much as a step.
 """
 
 import os
@@ -22,7 +21,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from aliquot.lease.failures import CorruptRowError, corrupt, explain, newer, primary_code, unwritable
+from aliquot.lease.failures import (
+    CorruptRowError,
+    corrupt,
+    explain,
+    newer,
+    primary_code,
+    unconfirmed,
+    unwritable,
+)
+from aliquot.lease.log import Log
 from aliquot.lease.migrations import APPLICATION_ID, MIGRATIONS, PAGE_BYTES
 
 _CHECKPOINT_BYTES = 4 << 20
@@ -59,7 +67,7 @@ class BookFile:
         self.read_only = read_only
         self._connection = connection
         self._wait_s = wait_s
-        self._on_disk = True
+        self._log: Log | None = None
         self._explained = _Explained(path)
         self.version = 0
         """Of the schema; known after ``prepare``."""
@@ -71,16 +79,27 @@ class BookFile:
                 self._connection.execute(f"PRAGMA {setting}")
             self.version = self._version()
             if not self.read_only:
-                self._patiently(lambda: self._connection.execute("PRAGMA journal_mode=WAL").fetchone())
-                self._connection.execute("PRAGMA synchronous=FULL")
+                mode = self._patiently(lambda: self._connection.execute("PRAGMA journal_mode=WAL").fetchone())
+                if mode != ("wal",):
+                    raise unwritable(self.path, "its file system does not let processes share memory")
+                self._connection.execute("PRAGMA synchronous=NORMAL")
                 self._connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_BYTES // PAGE_BYTES}")
-                if self.version < len(MIGRATIONS):
+                old = self.version < len(MIGRATIONS)
+                if old:
                     self._migrate()
                     self.version = len(MIGRATIONS)
+                # SQLite makes the log at the first read that follows the change of mode.
+                self._patiently(lambda: self._connection.execute("SELECT 1 FROM lease LIMIT 1").fetchone())
+                self._log = Log.of(self.path)
+                if old:
+                    self._sync(self._log)
             else:
                 self._connection.execute("PRAGMA query_only=ON")
 
     def close(self) -> None:
+        if self._log is not None:
+            self._log.close()
+            self._log = None
         # Closing the last connection folds the WAL into the file; where that fails (disk full),
         # the WAL stays and the next opener reads it: nothing is lost.
         try:
@@ -100,21 +119,23 @@ class BookFile:
 
         Reads inside see the newest commit, because the lock is taken at the start.
         """
-        connection = self._connection
         with self._explained:
-            if self.read_only:
+            log = self._log
+            if log is None:
                 raise unwritable(self.path, "it was opened to be looked at only")
-            self._sync_on_commit(on_disk)
-            self._patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
+            mine = log.take_turn()
             try:
-                found = connection.execute("PRAGMA user_version").fetchone()[0]
-                if found != len(MIGRATIONS):  # migrated under us by a newer release
-                    raise newer(self.path, found=found, known=len(MIGRATIONS))
-                yield connection
-                connection.execute("COMMIT")
+                self._begin()
+                yield self._connection
+                self._connection.execute("COMMIT")
             except BaseException:
                 self._undo()
                 raise
+            finally:
+                if mine:
+                    log.end_turn()
+            if on_disk:
+                self._sync(log)
 
     def check(self) -> tuple[str, ...]:
         """What SQLite finds wrong with the file, a line each; empty where it is sound. Reads all of it."""
@@ -146,15 +167,22 @@ class BookFile:
             self._undo()
             raise
 
+    def _begin(self) -> None:
+        self._patiently(lambda: self._connection.execute("BEGIN IMMEDIATE"))
+        found = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if found != len(MIGRATIONS):  # migrated under us by a newer release
+            raise newer(self.path, found=found, known=len(MIGRATIONS))
+
+    def _sync(self, log: Log) -> None:
+        try:
+            log.sync()
+        except OSError as error:
+            raise unconfirmed(self.path, error) from error
+
     def _undo(self) -> None:
         # After some failures (disk full, for one) SQLite has rolled back already.
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
-
-    def _sync_on_commit(self, on_disk: bool) -> None:
-        if on_disk is not self._on_disk:
-            self._connection.execute(f"PRAGMA synchronous={'FULL' if on_disk else 'NORMAL'}")
-            self._on_disk = on_disk
 
     def _patiently(self, attempt: Callable[[], _T]) -> _T:
         deadline: float | None = None

@@ -1,6 +1,8 @@
 """Whatever is wrong with the book's file: a clear error that names it, and nothing lost."""
 
 import contextlib
+import errno
+import fcntl
 import os
 import random
 import resource
@@ -107,10 +109,8 @@ def test_many_processes_that_make_the_book_at_once_get_the_same_one(path: Path, 
         assert book.check() == ()
 
 
-def test_a_writer_waits_for_the_disk_fully_where_it_must(book: Book) -> None:
+def test_the_book_is_a_strict_wal_database_with_foreign_keys(book: Book) -> None:
     connection = book._file._connection
-    book.cordon(GPU, reason=None, at=1)
-    assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
     strict = connection.execute("SELECT name FROM pragma_table_list WHERE schema = 'main' AND NOT strict")
@@ -118,29 +118,86 @@ def test_a_writer_waits_for_the_disk_fully_where_it_must(book: Book) -> None:
 
 
 def test_a_step_is_on_disk_on_return_where_somebody_may_rely_on_it(
-    book: Book, reserve: Reserve, me: ProcessHolder
+    book: Book, reserve: Reserve, me: ProcessHolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The table in ``aliquot.lease.book``; 2 is SQLite's synchronous=FULL, 1 is NORMAL."""
+    """The table in ``aliquot.lease.book``."""
+    log = book.path.with_name(book.path.name + "-wal").stat().st_ino
+    synced: list[int] = []
+    sync = os.fdatasync
 
-    def level() -> int:
-        return int(book._file._connection.execute("PRAGMA synchronous").fetchone()[0])
+    def watched(descriptor: int) -> None:
+        assert not book._file._connection.in_transaction, "others wait while the disk works"
+        synced.append(os.fstat(descriptor).st_ino)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fdatasync", watched)
+
+    def syncs() -> int:
+        count = synced.count(log)
+        assert count == len(synced)
+        synced.clear()
+        return count
 
     lease, other, third = reserve(book), reserve(book), reserve(book)
-    assert level() == 1
+    assert syncs() == 0
     book.advance(lease.id, LeaseState.HELD, at=2, holder=me)
-    assert level() == 1
+    assert syncs() == 0
     book.advance(other.id, LeaseState.HELD, at=2)
-    assert level() == 2
+    assert syncs() == 1
     book.advance(lease.id, LeaseState.RELEASING, at=3)
-    assert level() == 1
+    assert syncs() == 0
     book.advance(third.id, LeaseState.HELD, at=2, holder=ContainerHolder("podman", me))
-    assert level() == 2
+    assert syncs() == 1
     book.advance(other.id, LeaseState.RELEASING, at=3)
+    assert syncs() == 0
     book.end(lease.id, at=4, why="released", usages=())
-    assert level() == 2
+    assert syncs() == 1
     book.advance(third.id, LeaseState.RELEASING, at=3)
     book.set_expiry(reserve(book).id, 9, at=4)
-    assert level() == 2
+    assert syncs() == 1
+    book.cordon(GPU, reason=None, at=1)
+    assert syncs() == 1
+
+
+def test_what_the_sync_covers_is_the_step_after_a_loss_of_power(
+    book: Book, reserve: Reserve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log's bytes at the sync, and the book's of its last sync (it was not folded since)."""
+    after = tmp_path / "after the power came back"
+    after.mkdir()
+    at_rest = book.path.read_bytes()
+
+    def keep(descriptor: int) -> None:
+        (after / "book").write_bytes(at_rest)
+        (after / "book-wal").write_bytes(os.pread(descriptor, 1 << 24, 0))
+
+    monkeypatch.setattr(os, "fdatasync", keep)
+    lease = reserve(book)
+    book.advance(lease.id, LeaseState.HELD, at=2)
+    monkeypatch.undo()
+    book.end(lease.id, at=3, why="released", usages=())
+    with open_book(after / "book") as recovered:
+        assert [(one.id, one.state) for one in recovered.leases()] == [(lease.id, LeaseState.HELD)]
+
+
+def test_a_disk_that_does_not_confirm_a_step_is_said_and_the_step_stands(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fdatasync", fails)
+    with pytest.raises(AliquotError, match="did not confirm it: Input/output error") as error:
+        book.cordon(GPU, reason="a fan", at=1)
+    assert error.value.reason is Reason.BOOK_UNWRITABLE
+    assert book.cordons() == {GPU: "a fan"}
+
+
+def test_who_holds_the_turn_and_does_nothing_delays_a_step_and_no_more(book: Book) -> None:
+    with book.path.with_name(f"{book.path.name}-wal").open("rb") as log:
+        fcntl.flock(log, fcntl.LOCK_EX)
+        book.cordon(GPU, reason=None, at=1)
+    assert book.cordons() == {GPU: None}
 
 
 @pytest.mark.parametrize(
