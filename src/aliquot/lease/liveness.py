@@ -15,8 +15,8 @@ from aliquot.model import LeaseId, ProcessHolder
 VARIABLE = "ALIQUOT_LEASE"
 """Set to the lease's id in everything that is started in a share."""
 
-_STATE, _THREADS, _START_TIME, _SIZE, _ENVIRONMENT, _ENVIRONMENT_END = 0, 17, 19, 20, 47, 48
-"""Fields 3, 20, 22, 23, 50 and 51 of /proc/PID/stat, counted after the command's closing parenthesis."""
+_STATE, _THREADS, _START_TIME, _SIZE, _CODE, _ENVIRONMENT, _ENVIRONMENT_END = 0, 17, 19, 20, 23, 47, 48
+"""Fields 3, 20, 22, 23, 26, 50 and 51 of /proc/PID/stat, counted after the command's closing parenthesis."""
 
 _EXEC_TAKES_AT_MOST_S = 2.0
 _ROUNDS = 8
@@ -105,10 +105,14 @@ def _environment(pid: int) -> bytes:
 
 
 def _has_no_environment(pid: int) -> bool:
-    """A kernel thread or a zombie, which has no memory; or a program that was given an empty one."""
+    """A kernel thread or a zombie, which has no memory; or a program that was given an empty one.
+
+    exec makes the environment from its begin on, so for a moment it looks empty; only then does it
+    say where the code is (create_elf_tables and load_elf_binary in the kernel's fs/binfmt_elf.c).
+    """
     fields = _stat(pid)
     begin, end = int(fields[_ENVIRONMENT]), int(fields[_ENVIRONMENT_END])
-    return int(fields[_SIZE]) == 0 or begin == end != 0
+    return int(fields[_SIZE]) == 0 or (begin == end != 0 and fields[_CODE] != "0")
 
 
 def _leads_to(item: bytes, library: bytes) -> bool:
