@@ -37,6 +37,7 @@ CONSTANTS = (
     "exports_max",
     "accounts_max",
     "unknowns_max",
+    "keeper_patience_ms",
 )
 FIELD_CLASS = '''
 

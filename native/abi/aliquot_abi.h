@@ -17,6 +17,7 @@
 #define ALIQUOT_EXPORTS_MAX 512
 #define ALIQUOT_ACCOUNTS_MAX 768
 #define ALIQUOT_UNKNOWNS_MAX 16
+#define ALIQUOT_KEEPER_PATIENCE_MS 10000
 #define ALIQUOT_LIMITS_MAGIC "ALQLIMIT"
 #define ALIQUOT_LEDGER_MAGIC "ALQLEDGR"
 #define ALIQUOT_TURNS_MAGIC "ALQTURNS"
@@ -29,7 +30,9 @@ typedef struct {
     uint32_t flags; /* bit 0: the whole device */
     uint32_t policy; /* of compute: 0 fair, 1 cap, 2 priority; others are read as cap */
     uint32_t rank; /* shares of a higher rank have their turn first */
-    uint64_t reserved[6];
+    uint64_t kept; /* CLOCK_MONOTONIC nanoseconds at which its keeper last looked; 0: none is expected */
+    uint64_t keeper; /* CLOCK_MONOTONIC nanoseconds at which that keeper began; 0: none did yet */
+    uint64_t reserved[4];
 } aliquot_limits_device;
 
 _Static_assert(sizeof(aliquot_limits_device) == 128, "limits_device");
@@ -40,7 +43,9 @@ _Static_assert(offsetof(aliquot_limits_device, compute) == 64, "limits_device.co
 _Static_assert(offsetof(aliquot_limits_device, flags) == 68, "limits_device.flags");
 _Static_assert(offsetof(aliquot_limits_device, policy) == 72, "limits_device.policy");
 _Static_assert(offsetof(aliquot_limits_device, rank) == 76, "limits_device.rank");
-_Static_assert(offsetof(aliquot_limits_device, reserved) == 80, "limits_device.reserved");
+_Static_assert(offsetof(aliquot_limits_device, kept) == 80, "limits_device.kept");
+_Static_assert(offsetof(aliquot_limits_device, keeper) == 88, "limits_device.keeper");
+_Static_assert(offsetof(aliquot_limits_device, reserved) == 96, "limits_device.reserved");
 
 typedef struct {
     char magic[8];
@@ -161,6 +166,21 @@ _Static_assert(offsetof(aliquot_unknown, state) == 0, "unknown.state");
 _Static_assert(offsetof(aliquot_unknown, name) == 8, "unknown.name");
 
 typedef struct {
+    uint64_t pid; /* in the keeper's pid namespace; 0: not known */
+    uint64_t start_time; /* of the process that this is said of, as in its slot */
+    uint64_t beyond[16]; /* bytes that the driver has for it beyond what it is charged otherwise, by device */
+    uint64_t taken[16]; /* of these, bytes that it has charged itself; written by the process */
+    uint64_t reserved[6];
+} aliquot_outside;
+
+_Static_assert(sizeof(aliquot_outside) == 320, "outside");
+_Static_assert(offsetof(aliquot_outside, pid) == 0, "outside.pid");
+_Static_assert(offsetof(aliquot_outside, start_time) == 8, "outside.start_time");
+_Static_assert(offsetof(aliquot_outside, beyond) == 16, "outside.beyond");
+_Static_assert(offsetof(aliquot_outside, taken) == 144, "outside.taken");
+_Static_assert(offsetof(aliquot_outside, reserved) == 272, "outside.reserved");
+
+typedef struct {
     char magic[8];
     uint32_t version;
     uint32_t size; /* of the whole file */
@@ -174,9 +194,10 @@ typedef struct {
     aliquot_intent intents[768];
     aliquot_export exports[512];
     aliquot_unknown unknowns[16];
+    aliquot_outside outsides[256]; /* by slot */
 } aliquot_ledger;
 
-_Static_assert(sizeof(aliquot_ledger) == 231488, "ledger");
+_Static_assert(sizeof(aliquot_ledger) == 313408, "ledger");
 _Static_assert(offsetof(aliquot_ledger, magic) == 0, "ledger.magic");
 _Static_assert(offsetof(aliquot_ledger, version) == 8, "ledger.version");
 _Static_assert(offsetof(aliquot_ledger, size) == 12, "ledger.size");
@@ -190,6 +211,7 @@ _Static_assert(offsetof(aliquot_ledger, slots) == 1088, "ledger.slots");
 _Static_assert(offsetof(aliquot_ledger, intents) == 115776, "ledger.intents");
 _Static_assert(offsetof(aliquot_ledger, exports) == 164928, "ledger.exports");
 _Static_assert(offsetof(aliquot_ledger, unknowns) == 230464, "ledger.unknowns");
+_Static_assert(offsetof(aliquot_ledger, outsides) == 231488, "ledger.outsides");
 
 typedef struct {
     uint64_t owner; /* a number that the process drew; 0 is a free seat */

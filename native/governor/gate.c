@@ -1,8 +1,6 @@
 #include "gate.h"
 
 #include <stddef.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "context_memory.h"
@@ -36,17 +34,10 @@ static bool opened;
 
 /* ---- life ---- */
 
-static uint64_t draw_number(void)
-{
-    uint64_t number = now_ns() ^ ((uint64_t)getpid() << 40) ^ (uint64_t)(uintptr_t)&number;
-    number = estimate_mix(number, (uint64_t)clock());
-    return number != 0 ? number : 1;
-}
-
 static void prepare(unsigned device, aliquot_turns *page)
 {
     gates[device] = (struct gate){.lock = PTHREAD_MUTEX_INITIALIZER, .device = device, .ratio = ESTIMATE_NO_DRIFT};
-    turns_begin(&gates[device].turns, page, draw_number() + device);
+    turns_begin(&gates[device].turns, page, ledger_own_number() + device);
 }
 
 /* The seat, the turn and the events are the parent's. */

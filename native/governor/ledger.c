@@ -91,6 +91,7 @@ enum charge ledger_charge(unsigned device, uint64_t bytes)
         uint64_t limit = share_memory_limit(device);
         latch_take(&turn);
         slots_saw_limits(generation);
+        slots_true_up(device, limit);
         answer = bytes > limit ? OVER_LIMIT : charge_once(device, bytes, limit);
         latch_let_go(&turn);
         if (bytes > limit)
@@ -184,6 +185,7 @@ uint64_t ledger_used(unsigned device)
 {
     uint64_t total = 0;
     latch_take(&turn);
+    slots_true_up(device, share_memory_limit(device));
     for (unsigned slot = 0, slots = slots_in_use(); slot < slots; slot++) {
         uint64_t used = slots_used(slot, device);
         if (used != 0 && slots_alive(slot))
@@ -193,6 +195,17 @@ uint64_t ledger_used(unsigned device)
     slots_asked();
     latch_let_go(&turn);
     return total;
+}
+
+static pid_t outer_pid(unsigned slot)
+{
+    uint64_t pid = slots_outer_pid(slot);
+    return pid <= INT32_MAX ? (pid_t)pid : 0;
+}
+
+uint64_t ledger_own_number(void)
+{
+    return slots_own_number();
 }
 
 unsigned ledger_processes(unsigned device, struct ledger_process *out, unsigned room)
@@ -206,7 +219,7 @@ unsigned ledger_processes(unsigned device, struct ledger_process *out, unsigned 
         if (pid == 0 || pid > INT32_MAX || used == 0 || load(&entry->pid_namespace) != here || !slots_alive(slot))
             continue;
         if (count < room)
-            out[count] = (struct ledger_process){(pid_t)pid, used};
+            out[count] = (struct ledger_process){(pid_t)pid, outer_pid(slot), (unsigned)pid, used};
         count++;
     }
     slots_asked();

@@ -42,8 +42,13 @@ void ledger_computed(unsigned device, uint64_t ns);
 /* Bytes of all live processes. */
 uint64_t ledger_used(unsigned device);
 
+/* A number of this process that the share's keeper can tell from its slot. */
+uint64_t ledger_own_number(void);
+
 struct ledger_process {
     pid_t pid;
+    pid_t outer;    /* in the node's pid namespace; 0 where the keeper did not say */
+    unsigned named; /* by the driver (nvml_names.c) */
     uint64_t used;
 };
 

@@ -71,14 +71,6 @@ LIST(nvmlDeviceGetMPSComputeRunningProcesses, process_v1, false)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, process_v2, false)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, process_v2, false)
 
-static bool is_ours(unsigned pid, const struct ledger_process *processes, unsigned count)
-{
-    for (unsigned at = 0; at < count; at++)
-        if ((unsigned)processes[at].pid == pid)
-            return true;
-    return false;
-}
-
 static struct utilisation_sample of_share(unsigned device, struct utilisation_sample sample)
 {
     sample.multiprocessors = nvml_percent_of_share(device, sample.multiprocessors);
@@ -98,9 +90,14 @@ EXPORTED nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, struc
     if (result != NVML_SUCCESS || samples == NULL || count == NULL)
         return result;
     unsigned ours = index < 0 ? 0 : ledger_processes((unsigned)index, processes, ALIQUOT_SLOTS_MAX), kept = 0;
-    for (unsigned at = 0; at < *count; at++)
-        if (is_ours(samples[at].pid, processes, ours))
-            samples[kept++] = of_share((unsigned)index, samples[at]);
+    nvml_name_as_driver(device, processes, ours);
+    for (unsigned at = 0; at < *count; at++) {
+        const struct ledger_process *one = nvml_ours(samples[at].pid, processes, ours);
+        if (one == NULL)
+            continue;
+        samples[kept] = of_share((unsigned)index, samples[at]);
+        samples[kept++].pid = (unsigned)one->pid;
+    }
     *count = kept;
     return NVML_SUCCESS;
 }
@@ -183,13 +180,17 @@ EXPORTED nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
     if (index < 0)
         return NVML_ERROR_INVALID_ARGUMENT;
     unsigned ours = ledger_processes((unsigned)index, processes, ALIQUOT_SLOTS_MAX), room = asked->count, kept = 0;
-    for (unsigned at = 0; at < all.count && at < CARDS_PROCESSES_MAX; at++)
-        if (is_ours(everybody[at].pid, processes, ours) && kept++ < room) {
+    nvml_name_as_driver(device, processes, ours);
+    for (unsigned at = 0; at < all.count && at < CARDS_PROCESSES_MAX; at++) {
+        const struct ledger_process *one = nvml_ours(everybody[at].pid, processes, ours);
+        if (one != NULL && kept++ < room) {
             struct process_use use = everybody[at];
+            use.pid = (unsigned)one->pid;
             use.multiprocessors = nvml_percent_of_share((unsigned)index, use.multiprocessors);
             use.memory = nvml_percent_of_share((unsigned)index, use.memory);
             asked->processes[kept - 1] = use;
         }
+    }
     asked->count = kept;
     return kept > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }

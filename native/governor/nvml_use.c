@@ -19,12 +19,6 @@
 
 enum { PROCESSES_MAX = 1024, SAMPLES_FOR_US = 1000000 };
 
-struct listed { /* nvmlProcessInfo_v2_t and v3 */
-    unsigned pid;
-    unsigned long long used;
-    unsigned gpu_instance, compute_instance;
-};
-
 struct use {
     unsigned multiprocessors, memory, encoder, decoder; /* percent of the device */
     bool engines_known;                                 /* the last two */
@@ -34,28 +28,6 @@ unsigned nvml_percent_of_share(unsigned device, unsigned percent)
 {
     unsigned long long part = (unsigned long long)percent * 1000 / share_thousandths(device);
     return part > 100 ? 100 : (unsigned)part;
-}
-
-static bool is_one_of(unsigned pid, const struct ledger_process *processes, unsigned count)
-{
-    for (unsigned at = 0; at < count; at++)
-        if ((unsigned)processes[at].pid == pid)
-            return true;
-    return false;
-}
-
-/* Whether the driver calls our processes as we do. */
-static bool driver_knows(nvmlDevice_t device, const struct ledger_process *processes, unsigned count)
-{
-    typedef nvmlReturn_t list(nvmlDevice_t, unsigned *, void *);
-    struct listed rows[PROCESSES_MAX];
-    unsigned listed = PROCESSES_MAX;
-    if (REAL(nvmlDeviceGetComputeRunningProcesses_v3, list *)(device, &listed, rows) != NVML_SUCCESS)
-        return false;
-    for (unsigned at = 0; at < listed; at++)
-        if (is_one_of(rows[at].pid, processes, count))
-            return true;
-    return false;
 }
 
 static unsigned long long microseconds_now(void)
@@ -73,7 +45,7 @@ static struct use sum_of(struct utilisation_sample *samples, unsigned count, con
     for (unsigned process = 0; process < ours; process++) {
         const struct utilisation_sample *newest = NULL;
         for (unsigned at = 0; at < count; at++)
-            if (samples[at].pid == (unsigned)processes[process].pid &&
+            if (samples[at].pid == processes[process].named &&
                 (newest == NULL || samples[at].time >= newest->time))
                 newest = &samples[at];
         if (newest == NULL)
@@ -133,7 +105,7 @@ static nvmlReturn_t own_use(nvmlDevice_t device, struct use *use, unsigned *inde
     unsigned ours = ledger_processes(*index, processes, ALIQUOT_SLOTS_MAX);
     if (ours == 0) /* nobody's, or of other pid namespaces */
         return ledger_used(*index) == 0 ? NVML_SUCCESS : charged_use(*index, use);
-    if (ours > ALIQUOT_SLOTS_MAX || !driver_knows(device, processes, ours))
+    if (ours > ALIQUOT_SLOTS_MAX || !nvml_name_as_driver(device, processes, ours))
         return charged_use(*index, use);
     nvmlReturn_t result = REAL(nvmlDeviceGetProcessUtilization, sample *)(device, samples, &count,
                                                                           microseconds_now() - SAMPLES_FOR_US);

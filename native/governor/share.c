@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "refusal.h"
+#include "words.h"
 
 #define FIXED_FOLDER "/run/aliquot/share"
 /* Of a process whose user could not make the one above. His own folder, or it is not believed: /tmp is
@@ -254,6 +255,13 @@ uint32_t share_generation(void)
     return __atomic_load_n(&limits->sequence, __ATOMIC_ACQUIRE) & ~1u; /* odd: the change is not made yet */
 }
 
+/* The coarse clock: read without a system call, and as exact as ten seconds need. */
+bool share_keeper_gone(void)
+{
+    uint64_t kept = load(&limits->devices[0].kept);
+    return kept != 0 && now_coarse_ns() > add_capped(kept, ALIQUOT_KEEPER_PATIENCE_MS * UINT64_C(1000000));
+}
+
 struct share_compute share_compute(unsigned device)
 {
     const aliquot_limits_device *from = &limits->devices[device];
@@ -273,7 +281,7 @@ struct share_compute share_compute(unsigned device)
     uint32_t weight = (uint32_t)(word >> 16 & 0xffff), policy = (uint32_t)(word >> 8 & 0xff);
     return (struct share_compute){
         .weight = weight != 0 ? weight : 1,
-        .policy = policy <= POLICY_PRIORITY ? policy : POLICY_CAP,
+        .policy = policy <= POLICY_PRIORITY && !share_keeper_gone() ? policy : POLICY_CAP,
         .rank = (uint32_t)(word & 0xff),
     };
 }

@@ -56,7 +56,11 @@ struct share_compute {
     uint32_t policy; /* enum share_policy; what is not one of them is a cap */
     uint32_t rank;
 };
+/* Where the keeper is gone (share_keeper_gone) what the limits say stays, but every policy is a cap. */
 struct share_compute share_compute(unsigned device);
+/* Whether the share's keeper has not looked for ALIQUOT_KEEPER_PATIENCE_MS. False where none is expected, as in
+ * the limits that an older Aliquot wrote. */
+bool share_keeper_gone(void);
 /* Whether launches are to wait, by the live word of the limits file; false before share_open. */
 bool share_paused(void);
 /* Whether functions that the table of symbols lacks reach the driver all the same. */

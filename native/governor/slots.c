@@ -19,7 +19,9 @@
 struct own {
     unsigned claimed; /* the slot, plus one; 0 none */
     uint32_t limits_seen;
+    uint64_t start_time;
     uint64_t held[ALIQUOT_DEVICES_MAX];
+    uint64_t taken[ALIQUOT_DEVICES_MAX]; /* in `held`: what the keeper said */
 };
 
 static struct own nobody;
@@ -90,6 +92,30 @@ uint64_t slots_held(unsigned device)
     return own->held[device];
 }
 
+void slots_true_up(unsigned device, uint64_t most)
+{
+    if (own->claimed == 0)
+        return;
+    aliquot_outside *outside = &share.ledger->outsides[own->claimed - 1];
+    uint64_t said = load(&outside->beyond[device]), before = own->taken[device];
+    if (said == before || load(&outside->start_time) != own->start_time)
+        return;
+    uint64_t after = said < most ? said : most;
+    if (after == before)
+        return;
+    /* Not held at the limit: the driver has these bytes already. */
+    slots_change_own(device, after > before ? after - before : 0, after < before ? before - after : 0, TOTAL_NO_LIMIT);
+    own->taken[device] = after;
+    store(&share.ledger->outsides[own->claimed - 1].taken[device], after);
+}
+
+uint64_t slots_outer_pid(unsigned slot)
+{
+    const aliquot_outside *outside = &share.ledger->outsides[slot];
+    bool same = load(&outside->start_time) == load(&share.ledger->slots[slot].start_time);
+    return same ? load(&outside->pid) : 0;
+}
+
 void slots_mend(unsigned device)
 {
     if (own->claimed != 0)
@@ -127,6 +153,7 @@ static bool retire(unsigned index) /* false where the exports are locked for lon
             total_step(index, device, used, 0, TOTAL_NO_LIMIT);
     }
     attest_clear(slot);
+    store(&share.ledger->outsides[index].start_time, 0);
     store(&slot->compute, 0);
     store(&slot->pid, 0);
     return true;
@@ -176,6 +203,20 @@ static uint64_t own_start_time(void)
     return ticks;
 }
 
+static uint64_t stir(uint64_t number, uint64_t word)
+{
+    for (int byte = 0; byte < 8; byte++)
+        number = (number ^ (word >> 8 * byte & 0xff)) * UINT64_C(0x100000001b3);
+    return number;
+}
+
+uint64_t slots_own_number(void)
+{
+    uint64_t number = stir(UINT64_C(0xcbf29ce484222325), (uint64_t)getpid());
+    number = stir(stir(number, own_start_time()), slots_pid_namespace());
+    return number != 0 ? number : 1;
+}
+
 uint64_t slots_pid_namespace(void)
 {
     struct stat status;
@@ -204,7 +245,9 @@ static bool refuse(const char *what, const char *reason)
 static void move_in(unsigned index)
 {
     aliquot_slot *slot = &share.ledger->slots[index];
-    store(&slot->start_time, own_start_time());
+    own->start_time = own_start_time();
+    store(&share.ledger->outsides[index].start_time, 0); /* what was said of another */
+    store(&slot->start_time, own->start_time);
     store(&slot->pid_namespace, slots_pid_namespace());
     own->limits_seen = share_generation();
     attest(slot, own->limits_seen);
@@ -214,6 +257,7 @@ static void move_in(unsigned index)
         store(&slot->changed[device], now_coarse_ns());
         if (own->held[device] != 0)
             total_step(index, device, 0, own->held[device], TOTAL_NO_LIMIT);
+        store(&share.ledger->outsides[index].taken[device], own->taken[device]);
         slots_mend(device);
     }
     store(&slot->pid, (uint64_t)getpid());

@@ -28,6 +28,10 @@ uint64_t slots_used(unsigned slot, unsigned device);
 bool slots_alive(unsigned slot);
 void slots_asked(void);
 
+/* Charge the own slot what the keeper says that the driver has for this process beyond what it is charged, at
+ * most `most`; or give back what it says no longer. A process that has no slot yet has nothing. */
+void slots_true_up(unsigned device, uint64_t most);
+
 /* Change the own bytes, bringing their integral up to now. False, and nothing is changed: all together
  * would have more than `limit`. */
 bool slots_change_own(unsigned device, uint64_t more, uint64_t less, uint64_t limit);
@@ -43,6 +47,12 @@ void slots_add_compute(unsigned device, uint64_t ns);
 
 /* Clear every slot whose process is gone. */
 void slots_reap(void);
+
+/* The pid in the node's namespace of the process in `slot`, as the keeper says; 0 where it did not. */
+uint64_t slots_outer_pid(unsigned slot);
+
+/* A number of this process, never 0: the keeper makes the same of what stands in its slot. */
+uint64_t slots_own_number(void);
 
 /* The inode that names this process's pid namespace; 0 unknown. */
 uint64_t slots_pid_namespace(void);

@@ -18,6 +18,7 @@ ENFORCES_COMPUTE: Final = 2
 EXPORTS_MAX: Final = 512
 ACCOUNTS_MAX: Final = 768
 UNKNOWNS_MAX: Final = 16
+KEEPER_PATIENCE_MS: Final = 10000
 LIMITS_MAGIC: Final = b"ALQLIMIT"
 LEDGER_MAGIC: Final = b"ALQLEDGR"
 TURNS_MAGIC: Final = b"ALQTURNS"
@@ -42,7 +43,9 @@ class LimitsDevice:
     FLAGS: Final = Field(68, "<I", 1, 4)
     POLICY: Final = Field(72, "<I", 1, 4)
     RANK: Final = Field(76, "<I", 1, 4)
-    RESERVED: Final = Field(80, "<Q", 6, 8)
+    KEPT: Final = Field(80, "<Q", 1, 8)
+    KEEPER: Final = Field(88, "<Q", 1, 8)
+    RESERVED: Final = Field(96, "<Q", 4, 8)
 
 
 class Limits:
@@ -113,8 +116,17 @@ class Unknown:
     NAME: Final = Field(8, "<s", 56, 1)
 
 
+class Outside:
+    RECORD_SIZE: Final = 320
+    PID: Final = Field(0, "<Q", 1, 8)
+    START_TIME: Final = Field(8, "<Q", 1, 8)
+    BEYOND: Final = Field(16, "<Q", 16, 8)
+    TAKEN: Final = Field(144, "<Q", 16, 8)
+    RESERVED: Final = Field(272, "<Q", 6, 8)
+
+
 class Ledger:
-    RECORD_SIZE: Final = 231488
+    RECORD_SIZE: Final = 313408
     MAGIC: Final = Field(0, "<s", 8, 1)
     VERSION: Final = Field(8, "<I", 1, 4)
     SIZE: Final = Field(12, "<I", 1, 4)
@@ -128,6 +140,7 @@ class Ledger:
     INTENTS: Final = Field(115776, "", 768, 64)
     EXPORTS: Final = Field(164928, "", 512, 128)
     UNKNOWNS: Final = Field(230464, "", 16, 64)
+    OUTSIDES: Final = Field(231488, "", 256, 320)
 
 
 class Seat:

@@ -8,6 +8,12 @@ from aliquot.enforcement.files import number
 _BITS = 64
 
 
+def exported(file: bytes) -> int:
+    """How many pieces of memory some process of the share lets others open."""
+    bases = (abi.Ledger.EXPORTS.offset + index * abi.Export.RECORD_SIZE for index in range(abi.EXPORTS_MAX))
+    return sum(number(file, base, abi.Export.KEY) != 0 for base in bases)
+
+
 def orphaned(file: bytes, device: int, alive: Collection[int]) -> Iterator[tuple[int, int]]:
     """(bytes, CLOCK_MONOTONIC nanoseconds since when they are charged here; 0 not yet) of each such memory on
     ``device``. ``alive`` are the living slots: an exporter among them is charged in its slot."""

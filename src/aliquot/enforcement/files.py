@@ -23,6 +23,11 @@ def number(file: bytes, base: int, field: Field, index: int = 0) -> int:
     return int(value)
 
 
+def word(value: int) -> bytes:
+    """One u64 of a file."""
+    return value.to_bytes(8, "little")
+
+
 def write_whole(path: Path, content: bytes, *, mode: int) -> None:
     """Make ``path`` with exactly ``mode``, whatever the umask; OSError where that fails.
 

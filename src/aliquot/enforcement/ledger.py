@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from aliquot.enforcement import abi
-from aliquot.enforcement.exports import orphaned
+from aliquot.enforcement.exports import exported, orphaned
 from aliquot.enforcement.files import number, put, unwritable, write_whole
 from aliquot.model import Attestation, Bytes, Ledger, LedgerDevice, LedgerSlot
 
@@ -92,13 +92,14 @@ def read_ledger(path: Path, *, devices: int | None = None) -> Ledger | None:
         for index, base in bases.items()
         if index in alive or any(file[base : base + abi.Slot.RECORD_SIZE])
     }
-    slots = {index: _slot(file, base, count, alive=index in alive) for index, base in written.items()}
+    slots = {index: _slot(file, index, base, count, alive=index in alive) for index, base in written.items()}
     kept = {index: slot for index, slot in slots.items() if slot.alive or slot.pid or any(_used(slot))}
     return Ledger(
         devices=tuple(
             _device(file, device, kept, [written[index] for index in kept], now) for device in range(count)
         ),
         slots=tuple(kept.values()),
+        exports=exported(file),
         unknown=tuple(sorted(_unknown(file))),
     )
 
@@ -144,15 +145,22 @@ def _is_readable(file: bytes) -> bool:
     return known and right_size and slots == abi.SLOTS_MAX and 0 < devices <= abi.DEVICES_MAX
 
 
-def _slot(file: bytes, base: int, devices: int, *, alive: bool) -> LedgerSlot:
+def _slot(file: bytes, index: int, base: int, devices: int, *, alive: bool) -> LedgerSlot:
+    start_time = min(number(file, base, abi.Slot.START_TIME), _COUNT_MAX)
+    outside = abi.Ledger.OUTSIDES.offset + index * abi.Outside.RECORD_SIZE
+    outer = number(file, outside, abi.Outside.PID)
+    known = 0 < outer <= _PID_MAX and number(file, outside, abi.Outside.START_TIME) == start_time
     return LedgerSlot(
         pid=min(number(file, base, abi.Slot.PID), _PID_MAX),
-        start_time=min(number(file, base, abi.Slot.START_TIME), _COUNT_MAX),
+        start_time=start_time,
         pid_namespace=min(number(file, base, abi.Slot.PID_NAMESPACE), _COUNT_MAX),
         alive=alive,
         used=tuple(_bytes(file, base, abi.Slot.USED, device) for device in range(devices)),
         compute_ns=_compute(file, base, abi.Slot.COMPUTE),
         attestation=_attestation(file, base),
+        index=index,
+        outer_pid=outer if known else None,
+        taken=tuple(_bytes(file, outside, abi.Outside.TAKEN, device) for device in range(devices)),
     )
 
 

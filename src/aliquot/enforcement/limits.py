@@ -100,14 +100,18 @@ def _put_device(file: bytearray, base: int, share: Share, gpus: Mapping[GpuUuid,
     put(file, base, abi.LimitsDevice.FLAGS, _WHOLE if share.whole else 0)
 
 
-def _change(path: Path, wanted: bytes) -> None:
-    """In place. The owner's own bit is opened for as long as the file is opened; the tenant's are
-    never: a governor that starts in this moment refuses only what others may write."""
+def open_limits(path: Path) -> int:
+    """To be changed. The owner's own bit is opened for as long as the file is opened; the tenant's are
+    never: a governor that starts in this moment refuses only what others may write. Raises OSError."""
     path.chmod(0o644)
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     finally:
         path.chmod(0o444)
+
+
+def _change(path: Path, wanted: bytes) -> None:
+    descriptor = open_limits(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_size < len(wanted):

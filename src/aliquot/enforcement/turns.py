@@ -13,17 +13,22 @@ def create_turns(path: Path) -> None:
     overwritten is replaced; who has the old one mapped goes on beside it until it starts anew.
     Raises AliquotError(FILES_UNWRITABLE).
     """
+    page = empty_page()
+    try:
+        if not _is_whole(path, page[: abi.Turns.SEAT_COUNT.offset]):
+            write_whole(path, page, mode=0o666)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def empty_page() -> bytes:
     page = bytearray(abi.Turns.RECORD_SIZE)
     put(page, 0, abi.Turns.MAGIC, abi.TURNS_MAGIC)
     put(page, 0, abi.Turns.VERSION, abi.VERSION)
     put(page, 0, abi.Turns.SIZE, abi.Turns.RECORD_SIZE)
     put(page, 0, abi.Turns.MINIMUM_READER, abi.MINIMUM_READER)
     put(page, 0, abi.Turns.SEAT_COUNT, abi.SEATS_MAX)
-    try:
-        if not _is_whole(path, bytes(page[: abi.Turns.SEAT_COUNT.offset])):
-            write_whole(path, bytes(page), mode=0o666)
-    except OSError as error:
-        raise unwritable(path, error) from error
+    return bytes(page)
 
 
 def _is_whole(path: Path, head: bytes) -> bool:

@@ -38,6 +38,12 @@ class LedgerSlot:
     """GPU time charged to it, on all devices of the share."""
     attestation: Attestation | None = None
     """None: it says nothing, as governors before 0.1 do."""
+    index: int = 0
+    """Of the slot in its ledger."""
+    outer_pid: int | None = None
+    """In the keeper's pid namespace, the node's; None where no keeper said."""
+    taken: tuple[Bytes | None, ...] = ()
+    """Of ``used``, what the driver took by itself and the keeper saw."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,8 @@ class LedgerDevice:
 class Ledger:
     devices: tuple[LedgerDevice, ...]
     slots: tuple[LedgerSlot, ...]
+    exports: int = 0
+    """Memory of one process that others of the share may open."""
     unknown: tuple[str, ...] = ()
     """Functions of the driver that a program asked for and that this Aliquot does not know."""
 

@@ -63,7 +63,7 @@ def test_limits_are_these_bytes(tmp_path: Path) -> None:
 def test_a_new_ledger_is_these_bytes(tmp_path: Path) -> None:
     made = _bytes_of(lambda path: create_ledger(path, devices=2), tmp_path)
     assert made[:64].hex() == (GOLDEN / "ledger-head.hex").read_text().strip()
-    assert len(made) == 231_488
+    assert len(made) == 313_408
     assert not any(made[64:])
 
 
@@ -106,7 +106,7 @@ int main(int count, char **arguments) {
         f"{UUIDS[0]} {5 * GIB} {300 << 20} 250 0",
         f"{UUIDS[3]} {2**64 - 1} {300 << 20} 250 0",
         " 0 0 0 0",
-        "ALQLEDGR 1 231488 1 256 2 0",
+        "ALQLEDGR 1 313408 1 256 2 0",
     ]
 
 
@@ -294,6 +294,8 @@ def test_a_slot_is_these_bytes(tmp_path: Path) -> None:
             attestation=Attestation(
                 build="0123456789abcdef", version="1.2.3", memory=True, compute=True, limits_seen=6
             ),
+            index=1,
+            taken=(Bytes(0), Bytes(0)),
         ),
     )
 
