@@ -26,6 +26,7 @@ from aliquot.model import (
 )
 from aliquot.node.cdi import USUAL_FOLDERS, edits_inside, remove_stale_specs, write_spec
 from aliquot.node.changing import limits_differ, make_agree
+from aliquot.node.libraries import prune_governors
 from aliquot.node.looking import boot_id, by_uuid, look_here
 from aliquot.node.paths import Paths
 from aliquot.node.releasing import release_lease, stop_new_work
@@ -68,6 +69,7 @@ def reap(paths: Paths, book: Book, *, tell: Tell, only: LeaseId | None = None) -
     if only is None:
         _remove_orphans(reaper, folders, live)
         _remake(reaper, [lease for lease in live if lease.id not in folders or missing_files(paths, lease)])
+        prune_governors(paths.libraries, paths.shares)
 
 
 def _perform(reaper: _Reaper, found: Due) -> None:
