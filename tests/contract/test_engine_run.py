@@ -2,12 +2,14 @@
 
 import contextlib
 import json
+import os
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -247,6 +249,45 @@ def test_who_opens_the_driver_by_its_path_in_a_container_is_named(box: EngineBox
             assert shown["story"][-1]["what"] == "ungoverned"
     finally:
         box.engine("rm", "-f", name)
+
+
+def test_a_container_s_keeper_outlives_its_client_and_knows_who_is_inside(box: EngineBox) -> None:
+    """By the pids of the node: the kernel's word for them is compared with the keeper's."""
+    name, verify = f"kept-{box.inject}", box.state / "verify"
+    shutil.copytree(program_folder(), verify)
+    fill = ("/verify/aliquot-verify", "--fill", f"--device=GPU-none={1 << 30}")
+    try:
+        line = box.line("-d", "--name", name, "-v", f"{verify}:/verify:ro", IMAGE, "sh", "-c", "sleep 1000")
+        done = box.aliquot(*line)
+        assert done.returncode == 0, done.stderr
+        (lease,) = box.lease_ids()
+        with _holding(box, name, (), fill):
+            process = _translated(box, lease)
+            status = Path(f"/proc/{process['outerPid']}/status").read_text()
+            (pids,) = [line.split()[1:] for line in status.splitlines() if line.startswith("NSpid:")]
+            assert [int(pids[0]), int(pids[-1])] == [process["outerPid"], process["pid"]]
+            assert len(pids) > 1
+            shown = json.loads(box.aliquot("show", lease, "-o", "json").stdout)
+            keeper = shown["keeper"]["pid"]
+            os.kill(keeper, signal.SIGKILL)
+            assert shown["ungoverned"] == []
+            again = json.loads(box.aliquot("show", lease, "-o", "json").stdout)
+            assert [one["pid"] for one in again["ledger"]["processes"]] == [process["pid"]], "it lives"
+        by_hand = subprocess.Popen([sys.executable, "-m", "aliquot", "keeper", lease], env=box.environ)
+    finally:
+        box.engine("rm", "-f", name)
+    assert box.lease_ids() == []
+    assert by_hand.wait(timeout=20) == 0, "it ends with the lease"
+
+
+def _translated(box: EngineBox, lease: str) -> dict[str, int]:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        shown = json.loads(box.aliquot("show", lease, "-o", "json").stdout)
+        processes: list[dict[str, int]] = shown["ledger"]["processes"]
+        if processes and processes[0]["outerPid"] is not None:
+            return processes[0]
+    raise AssertionError("the keeper did not say who is inside")
 
 
 @contextlib.contextmanager

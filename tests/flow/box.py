@@ -27,7 +27,7 @@ class Tenant:
         )
         self.pid: int = self._answer()["pid"]
 
-    def __call__(self, verb: str, *arguments: int) -> dict[str, Any]:
+    def __call__(self, verb: str, *arguments: object) -> dict[str, Any]:
         assert self.process.stdin is not None
         self.process.stdin.write(" ".join([verb, *map(str, arguments)]) + "\n")
         self.process.stdin.flush()

@@ -27,6 +27,7 @@ COMMANDS: dict[str, Entry] = {
     "verify": Entry("ask", "Try to break a share, and say whether it holds."),
     "doctor": Entry("ask", "Check the machine, each fault with its fix."),
     "softgpu": Entry("operate", "Create, list and remove software GPUs."),
+    "keeper": Entry("operate", "Keep a share whose keeper was killed, until its lease ends."),
     "demo": Entry("operate", "Show the main job on this machine, in one go."),
     "completion": Entry("self", "Print the completion script of a shell."),
     "version": Entry("self", "Print the version."),

@@ -15,6 +15,7 @@ Killed anywhere, the next command that opens the book finishes what was begun (`
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from aliquot.enforcement import Keeping
 from aliquot.lease import LeaseEvent
 from aliquot.metering import Coverage, UsageRow
 from aliquot.node.machine import Forms, Machine, UsageReport, open_machine
@@ -42,6 +43,7 @@ __all__ = [
     "Coverage",
     "Explanation",
     "Forms",
+    "Keeping",
     "LeaseEvent",
     "Machine",
     "Paths",

@@ -44,10 +44,16 @@ class Ungoverned:
 
 
 def ungoverned_of(
-    paths: Paths, lease: Lease, ledger: Ledger | None, gpus: Mapping[GpuUuid, Gpu]
+    paths: Paths,
+    lease: Lease,
+    ledger: Ledger | None,
+    gpus: Mapping[GpuUuid, Gpu],
+    *,
+    containers: tuple[str, ...] | None = None,
 ) -> tuple[Ungoverned, ...] | None:
     """Of a governed lease's GPUs, the processes that are the lease's and attest nothing.
 
+    ``containers``: ids of the lease's, where the caller knows them; else its engine is asked.
     None where it cannot be known: the ledger cannot be read, or a driver lists no processes.
     """
     if not lease.governed:
@@ -56,7 +62,8 @@ def ungoverned_of(
     if ledger is None or any(processes is None for _, processes in listed):
         return None
     seen = {process.pid: _process(process.pid) for _, processes in listed for process in processes or ()}
-    mine = _pids_of(lease, ledger, {pid: process for pid, process in seen.items() if process is not None})
+    known = {pid: process for pid, process in seen.items() if process is not None}
+    mine = _mine(lease, ledger, known, container_ids(lease) if containers is None else containers)
     builds = known_builds(paths)
     found: list[Ungoverned] = []
     for gpu, processes in listed:
@@ -112,14 +119,21 @@ def _ancestors(pid: int) -> frozenset[int]:
     return frozenset(found)
 
 
-def _pids_of(lease: Lease, ledger: Ledger, processes: Mapping[int, _Process]) -> frozenset[int]:
-    """Those of ``processes`` that are the lease's."""
+def pids_of(lease: Lease, ledger: Ledger | None, pids: Iterable[int]) -> frozenset[int]:
+    """Those of ``pids`` that are the lease's."""
+    seen = {pid: process for pid in pids if (process := _process(pid)) is not None}
+    return _mine(lease, ledger, seen, container_ids(lease))
+
+
+def _mine(
+    lease: Lease, ledger: Ledger | None, processes: Mapping[int, _Process], containers: tuple[str, ...]
+) -> frozenset[int]:
     holder = lease.holder.pid if isinstance(lease.holder, ProcessHolder) else None
-    containers = container_ids(lease)
     carrying = processes_carrying([lease.id]).get(lease.id, ())
     here = _own_namespace()
     # Of a container: whoever shares its pid namespace with a process that the ledger knows.
-    namespaces = {slot.pid_namespace for slot in ledger.slots if slot.alive} - {0, here}
+    slots = ledger.slots if ledger is not None else ()
+    namespaces = {slot.pid_namespace for slot in slots if slot.alive} - {0, here}
     return frozenset(
         pid
         for pid, process in processes.items()
@@ -156,10 +170,17 @@ def _slot_of(process: _Process, slots: Iterable[LedgerSlot]) -> LedgerSlot | Non
 
 
 def watch_attestation(
-    paths: Paths, book: Book, lease: Lease, ledger: Ledger | None, gpus: Mapping[GpuUuid, Gpu], *, at: int
+    paths: Paths,
+    book: Book,
+    lease: Lease,
+    ledger: Ledger | None,
+    gpus: Mapping[GpuUuid, Gpu],
+    *,
+    at: int,
+    containers: tuple[str, ...] | None = None,
 ) -> tuple[Ungoverned, ...] | None:
     """``ungoverned_of``, each written into the story of the live ``lease`` when first seen."""
-    found = ungoverned_of(paths, lease, ledger, gpus)
+    found = ungoverned_of(paths, lease, ledger, gpus, containers=containers)
     for process in found or ():
         book.flag(lease.id, WHAT, process.sentence, at=at)
     return found

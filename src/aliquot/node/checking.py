@@ -5,15 +5,17 @@ A check that cannot be made is None with the reason, never a pass.
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from aliquot.enforcement import governor_folder
+from aliquot.enforcement import Keeping, governor_folder
 from aliquot.injection import Engine, probe
 from aliquot.lease import open_book
 from aliquot.model import AliquotError, Gpu, Severity, Snapshot, Vendor
 from aliquot.node.cdi import USUAL_FOLDERS, stale_specs
+from aliquot.node.keepers import keeper_gone, keeping_of
 from aliquot.node.libraries import ensure_copied
 from aliquot.node.paths import Paths, make_folder
 from aliquot.node.private_mounts import why_not
@@ -35,6 +37,7 @@ def check_machine(paths: Paths, snapshot: Snapshot) -> tuple[Check, ...]:
         _folder("state folder", paths.state),
         _folder("runtime folder", paths.runtime),
         _book(paths),
+        *_keepers(paths),
         _mounts(),
         *_engines(),
         _cdi(paths),
@@ -106,6 +109,23 @@ def _book(paths: Paths) -> Check:
     if faults:
         return Check("book", False, f"{paths.book}: {faults[0]}", f"cp -a {paths.book} /a/safe/place/")
     return Check("book", True, f"{paths.book}, {live} live lease{'' if live == 1 else 's'}")
+
+
+def _keepers(paths: Paths) -> Iterator[Check]:
+    try:
+        with open_book(paths.book) as book:
+            live = book.leases(live=True)
+    except AliquotError:
+        yield Check("keepers", None, "the book cannot be read")
+        return
+    keeping = {lease: keeping_of(paths, lease, now=time.monotonic_ns()) for lease in live}
+    gone = [lease for lease, how in keeping.items() if how is Keeping.GONE]
+    for lease in gone:
+        notice = keeper_gone(lease)
+        yield Check("keepers", False, notice.text, notice.fix)
+    if not gone:
+        kept = sum(how is Keeping.KEPT for how in keeping.values())
+        yield Check("keepers", True, f"of {kept} share{'' if kept == 1 else 's'}, all at work")
 
 
 def _mounts() -> Check:

@@ -2,11 +2,11 @@
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from aliquot.enforcement import TAKEN_AHEAD, read_ledger
+from aliquot.enforcement import TAKEN_AHEAD, Keeping, read_ledger
 from aliquot.injection import container_command, forms, process_edits
 from aliquot.lease import Book, LeaseEvent, open_book, processes_carrying
 from aliquot.metering import Coverage, UsageRow, coverage, settle, tally
@@ -117,7 +117,13 @@ class Machine:
 
     def leases(self, *, ended: bool = False, since: int | None = None) -> tuple[Lease, ...]:
         self.reap()
-        return self.book.leases(live=None if ended else True, since=since)
+        from aliquot.node.keepers import keeper_gone
+
+        found = self.book.leases(live=None if ended else True, since=since)
+        for lease in found:
+            if self.keeping(lease) is Keeping.GONE:
+                self.notices.append(keeper_gone(lease))
+        return found
 
     def find_lease(self, text: str) -> Lease:
         """Raises AliquotError: NOT_FOUND, AMBIGUOUS."""
@@ -152,6 +158,27 @@ class Machine:
             return ()
         gpus = by_uuid(self.look())
         return watch_attestation(self.paths, self.book, lease, self.ledger(lease), gpus, at=time.time_ns())
+
+    def keeping(self, lease: Lease) -> Keeping | None:
+        """Whether its keeper is at work; None of a lease that has none."""
+        from aliquot.node.keepers import keeping_of
+
+        return keeping_of(self.paths, lease, now=time.monotonic_ns())
+
+    def keeper_pid(self, lease: Lease) -> int | None:
+        from aliquot.node.keeping import keeper_pid
+
+        return keeper_pid(self.paths, lease.id)
+
+    def keep(self, lease: Lease, *, wait: Callable[[float], bool]) -> int | None:
+        """Keep ``lease`` until it ends or ``wait`` gives True: ``keeping``.
+
+        The pid of its keeper where it has one already (0: not known).
+        Raises AliquotError: LEASE_ENDED, BAD_USAGE, FILES_UNWRITABLE.
+        """
+        from aliquot.node.keepers import keep_by_hand
+
+        return keep_by_hand(self.paths, lease, wait)
 
     def story(self, lease: Lease) -> tuple[LeaseEvent, ...]:
         return self.book.events(lease.id)
@@ -207,7 +234,11 @@ class Machine:
 
         lease = reserve(self.book, snapshot, terms)
         self._warn(other_books(lease, snapshot))
-        return prepare(self.paths, self.book, lease, by_uuid(snapshot), then=hold)
+        held = prepare(self.paths, self.book, lease, by_uuid(snapshot), then=hold)
+        from aliquot.node.keepers import start_keeper
+
+        start_keeper(self.paths, held)
+        return held
 
     def forms(self, lease: Lease) -> Forms:
         gpus = by_uuid(self.look())

@@ -130,9 +130,16 @@ def _remake(reaper: _Reaper, leases: list[Lease]) -> None:
             if isinstance(lease.holder, ContainerHolder):
                 _remake_spec(reaper.paths, lease, gpus, driver)
             reaper.book.set_boot(lease.id, now, at=time.time_ns())
+            _keep(reaper, lease)
         except AliquotError as error:
             text = f"the files of lease {lease.id} could not be made again: {error.message}"
             reaper.tell(Notice("lease-not-remade", Severity.WARNING, text, f"aliquot release {lease.id}"))
+
+
+def _keep(reaper: _Reaper, lease: Lease) -> None:
+    from aliquot.node.keepers import start_keeper  # nearly no command gets here
+
+    start_keeper(reaper.paths, lease)
 
 
 def _is_idle(paths: Paths, lease: Lease) -> bool:

@@ -5,6 +5,7 @@ import shlex
 import sys
 import time
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from aliquot.lease import Book
 from aliquot.model import AliquotError, Lease, LeaseId, LeaseState, Reason, Snapshot
@@ -14,13 +15,16 @@ from aliquot.node.paths import Paths
 from aliquot.node.supervising import WaitingChild
 from aliquot.node.taking import Terms, prepare, reserve
 
+if TYPE_CHECKING:
+    from aliquot.node.keepers import HostedKeeper
+
 
 def run_order(paths: Paths, book: Book, snapshot: Snapshot, order: Order, plan: Plan) -> tuple[Lease, int]:
     """Start the command in its share and wait for it. Gives the lease and the exit code.
 
     The lease is committed as held, by the child, while the child still waits for our word.
     """
-    if order.lease is not None:
+    if order.lease is not None:  # it has its keeper
         if order.announce:
             order.announce(order.lease, snapshot)
         return order.lease, plan.start(order.lease).child.go()
@@ -59,7 +63,32 @@ def run_order(paths: Paths, book: Book, snapshot: Snapshot, order: Order, plan: 
         raise RuntimeError("a held lease has its child")
     if order.announce:
         order.announce(lease, snapshot)
-    return lease, child.go()
+    return lease, _kept(paths, lease, child, container=plan.container)
+
+
+def _kept(paths: Paths, lease: Lease, child: WaitingChild, *, container: bool) -> int:
+    """Wait for ``child`` and keep its share meanwhile. A container outlives the client that starts it, and so
+    must its keeper."""
+    if container:
+        from aliquot.node.keepers import start_keeper
+
+        start_keeper(paths, lease)
+        return child.go()
+    hosted: list[HostedKeeper] = []
+
+    def tick() -> None:
+        if not hosted:
+            # Nothing of it is loaded for a command that is done within a second.
+            from aliquot.node.keepers import HostedKeeper
+
+            hosted.append(HostedKeeper(paths, lease))
+        hosted[0].tick()
+
+    try:
+        return child.go(tick)
+    finally:
+        for keeper in hosted:
+            keeper.stop()
 
 
 def _in_text(command: str) -> str:

@@ -9,10 +9,17 @@ it never falls through to the system's libcuda.
 import contextlib
 import os
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from aliquot.enforcement import create_ledger, create_turns, governor_folder, write_limits
+from aliquot.enforcement import (
+    create_ledger,
+    create_turns,
+    expect_keeper,
+    governor_folder,
+    write_limits,
+)
 from aliquot.injection import ShareFolder
 from aliquot.model import AliquotError, DriverFiles, Gpu, GpuUuid, Lease, LeaseId, Reason
 from aliquot.node.libraries import ensure_copied
@@ -31,6 +38,16 @@ def limits_file(paths: Paths, lease: LeaseId) -> Path:
 
 def ledger_file(paths: Paths, lease: LeaseId) -> Path:
     return paths.share(lease) / "private" / "ledger"
+
+
+def keeper_file(paths: Paths, lease: LeaseId) -> Path:
+    """Locked by who keeps the share, whose pid stands in it."""
+    return paths.share(lease) / "private" / "keeper"
+
+
+def page_file(paths: Paths, lease: LeaseId, index: int) -> Path:
+    """The page of turns of the share's device ``index``."""
+    return paths.share(lease) / "private" / "turns" / str(index)
 
 
 def make_share_folder(
@@ -86,6 +103,7 @@ def _link_driver(where: Path, lease: Lease, driver: DriverFiles) -> None:
 def _place_governor(paths: Paths, lease: Lease, governor: Path, gpus: Mapping[GpuUuid, Gpu]) -> None:
     root = paths.share(lease.id)
     write_limits(limits_file(paths, lease.id), lease=lease, gpus=gpus)
+    expect_keeper(limits_file(paths, lease.id), at=time.monotonic_ns())
     create_ledger(ledger_file(paths, lease.id), devices=len(lease.shares))
     (root / "ledger").symlink_to("private/ledger")
     _link_turns(paths, lease, root / "private" / "turns")

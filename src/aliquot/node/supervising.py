@@ -39,16 +39,17 @@ class WaitingChild:
     _word: int
     _mask: set[signal.Signals]
 
-    def go(self) -> int:
+    def go(self, tick: Callable[[], None] | None = None) -> int:
         """Let it execute, wait for its end, pass on what we are sent. Gives its exit code.
 
+        ``tick`` is called about once a second meanwhile; it must come back at once.
         128 + N where signal N ended it, as shells do; 127 and 126 where the command was
         not found or not executable.
         """
         os.write(self._word, b"g")
         os.close(self._word)
         try:
-            return _wait(self.pid)
+            return _wait(self.pid, tick)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
@@ -125,10 +126,12 @@ def _become(listen: int, argv: Sequence[str], environ: Mapping[str, str], mask: 
         os._exit(code)
 
 
-def _wait(pid: int) -> int:
+def _wait(pid: int, tick: Callable[[], None] | None) -> int:
     while True:
         # A thread of ours that does not block SIGCHLD yet may take it: we look now and then as well.
         received = signal.sigtimedwait(_HANDLED, _LOOK_EVERY_S)
+        if received is None and tick is not None:
+            tick()
         if received is None or received.si_signo == signal.SIGCHLD:
             code = _reap(pid)
             if code is not None:

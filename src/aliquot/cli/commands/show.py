@@ -89,6 +89,8 @@ def _lease(machine: "Machine", lease: Lease) -> tuple[list[str], dict[str, objec
         ledger=machine.ledger(lease) if lease.state.live else None,
         ungoverned=machine.ungoverned(lease),
         events=machine.story(lease),
+        keeping=machine.keeping(lease),
+        keeper_pid=machine.keeper_pid(lease),
     )
     return story_lines(story, now=time.time_ns()), story_document(story)
 

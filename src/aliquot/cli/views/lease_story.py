@@ -10,7 +10,19 @@ from aliquot.cli.output.kinds import UNKNOWN
 from aliquot.cli.output.streams import printable
 from aliquot.cli.output.tables import aligned
 from aliquot.cli.views.leases import LEASES, LeaseRow, compute_text, holder_text, isolation_text
-from aliquot.model import Attestation, LeaseState, Ledger, Share, Unknown, Usage, format_bytes, format_compute
+from aliquot.model import (
+    Attestation,
+    LeaseState,
+    Ledger,
+    LedgerSlot,
+    Policy,
+    Share,
+    Unknown,
+    Usage,
+    format_bytes,
+    format_compute,
+)
+from aliquot.node import Keeping
 
 if TYPE_CHECKING:
     from aliquot.node import LeaseEvent, Ungoverned
@@ -25,6 +37,9 @@ class LeaseStory:
     events: "Sequence[LeaseEvent]"
     ungoverned: "Sequence[Ungoverned] | None" = ()
     """``None`` where it cannot be known."""
+    keeping: "Keeping | None" = None
+    """``None`` of a lease that nobody keeps: of whole GPUs, or not held."""
+    keeper_pid: int | None = None
 
 
 def story_lines(story: LeaseStory, *, now: int) -> list[str]:
@@ -41,6 +56,8 @@ def story_lines(story: LeaseStory, *, now: int) -> list[str]:
     ]
     if lease.unknown is Unknown.PASS:
         fields.append(("unknown", "functions that this Aliquot does not know reach the driver, uncounted"))
+    if story.keeping is not None:
+        fields.insert(4, ("keeper", keeper_text(story)))
     lines = [title, *_indented(aligned(fields)), "shares"]
     header = ("", "asked", "peak", "mean", "used now", "compute", "busy", "denied")
     shares = [_share_row(story, position, share) for position, share in enumerate(lease.shares)]
@@ -61,6 +78,9 @@ def story_document(story: LeaseStory) -> dict[str, object]:
         LEASES.item(story.row)
         | {
             "usage": [usage_item(usage) for usage in story.usages],
+            "keeper": None
+            if story.keeping is None
+            else {"state": story.keeping.value, "pid": story.keeper_pid},
             "ledger": None if ledger is None else _ledger_item(ledger),
             "ungoverned": None
             if story.ungoverned is None
@@ -71,6 +91,20 @@ def story_document(story: LeaseStory) -> dict[str, object]:
             ],
         },
     )
+
+
+def keeper_text(story: LeaseStory) -> str:
+    """Whether somebody keeps it, what it means where nobody does, and what starts one."""
+    lease = story.row.lease
+    again = f"`aliquot keeper {lease.id}` starts one"
+    if story.keeping is Keeping.GONE:
+        means = "" if lease.policy is Policy.CAP else f": {lease.policy.value} acts as cap meanwhile"
+        return f"gone{means}; {again}"
+    if story.keeping is Keeping.NEVER:
+        return f"none, as of an older Aliquot; {again}"
+    if story.keeper_pid is None:
+        return f"none yet, or just gone; {again}"
+    return f"process {story.keeper_pid}"
 
 
 def usage_item(usage: Usage) -> dict[str, object]:
@@ -127,13 +161,25 @@ def _process_lines(ledger: Ledger | None) -> list[str]:
         return []
     rows = [
         (
-            f"pid {slot.pid}",
-            ", ".join(format_bytes(used) for used in slot.used),
+            _pid_text(slot),
+            ", ".join(_used_text(slot, device) for device in range(len(slot.used))),
             attestation_text(slot.attestation),
         )
         for slot in alive
     ]
     return ["processes", *_indented(aligned(rows))]
+
+
+def _pid_text(slot: LedgerSlot) -> str:
+    """As it calls itself, and as we call it where that is something else."""
+    here = f" (here {slot.outer_pid})" if slot.outer_pid not in (None, slot.pid) else ""
+    return f"pid {slot.pid}{here}"
+
+
+def _used_text(slot: LedgerSlot, device: int) -> str:
+    taken = slot.taken[device] if device < len(slot.taken) else None
+    of_it = f", {format_bytes(taken)} of it the driver's own" if taken else ""
+    return f"{format_bytes(slot.used[device])}{of_it}"
 
 
 def attestation_text(attestation: Attestation | None) -> str:
@@ -173,7 +219,9 @@ def _ledger_item(ledger: Ledger) -> dict[str, object]:
         "processes": [
             {
                 "pid": slot.pid,
+                "outerPid": slot.outer_pid,
                 "usedBytes": list(slot.used),
+                "driversOwnBytes": list(slot.taken),
                 "attestation": None if slot.attestation is None else _attestation_item(slot.attestation),
             }
             for slot in ledger.slots
