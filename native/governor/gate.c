@@ -152,9 +152,11 @@ static void enter_slowly(struct launch *launch, struct gate *gate, struct estima
                          CUstream stream, bool per_thread)
 {
     CUcontext context = NULL;
+    /* Before any wait: a host function that waits holds up its stream, and with it what it may be waiting for. */
+    if (is_exempt(stream, per_thread))
+        return;
     wait_while_paused();
-    if (is_exempt(stream, per_thread) ||
-        REAL(cuCtxGetCurrent, CUresult (*)(CUcontext *))(&context) != CUDA_SUCCESS || context == NULL)
+    if (REAL(cuCtxGetCurrent, CUresult (*)(CUcontext *))(&context) != CUDA_SUCCESS || context == NULL)
         return;
     pthread_mutex_lock(&gate->lock);
     uint64_t predicted = estimate_scaled(__atomic_load_n(&shape->ns, __ATOMIC_RELAXED), gate->ratio);

@@ -1,15 +1,23 @@
 /* Which context is current: a stack of each thread. */
 #include "failing.h"
+#include "thread_own.h"
 
 enum { STACK_DEPTH = 64 };
 
-static _Thread_local struct {
+struct stack {
     CUcontext contexts[STACK_DEPTH];
     int depth;
-} stack;
+};
+static _Thread_local void *stack_here;
+
+/* NULL: this thread never had a context. */
+static struct stack *stack_of_thread(void) {
+    return stack_here;
+}
 
 static CUcontext top(void) {
-    return stack.depth > 0 ? stack.contexts[stack.depth - 1] : NULL;
+    struct stack *stack = stack_of_thread();
+    return stack != NULL && stack->depth > 0 ? stack->contexts[stack->depth - 1] : NULL;
 }
 
 CUcontext sg_current_or_null(void) {
@@ -54,15 +62,16 @@ CUresult sg_context_or_current(CUcontext given, CUcontext *context) {
 }
 
 CUresult sg_current_push(CUcontext context) {
-    if (stack.depth == STACK_DEPTH)
+    struct stack *stack = sg_thread_own(&stack_here, sizeof *stack);
+    if (stack == NULL || stack->depth == STACK_DEPTH)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    stack.contexts[stack.depth++] = context;
+    stack->contexts[stack->depth++] = context;
     return CUDA_SUCCESS;
 }
 
 void sg_current_drop(CUcontext context) {
-    if (stack.depth > 0 && top() == context)
-        stack.depth--;
+    if (context != NULL && top() == context)
+        stack_of_thread()->depth--;
 }
 
 SG_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context) {
@@ -81,9 +90,10 @@ SG_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context) {
     CUresult result = sg_ready();
     if (result != CUDA_SUCCESS)
         return result;
-    if (stack.depth == 0)
+    struct stack *stack = stack_of_thread();
+    if (stack == NULL || stack->depth == 0)
         return CUDA_ERROR_INVALID_CONTEXT;
-    CUcontext popped = stack.contexts[--stack.depth];
+    CUcontext popped = stack->contexts[--stack->depth];
     if (context != NULL)
         *context = popped;
     return CUDA_SUCCESS;
@@ -98,14 +108,17 @@ SG_EXPORT CUresult cuCtxSetCurrent(CUcontext context) {
         return CUDA_ERROR_INVALID_CONTEXT;
     if (context != NULL && atomic_load(&context->destroyed))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    struct stack *stack = context != NULL ? sg_thread_own(&stack_here, sizeof *stack) : stack_of_thread();
     if (context == NULL) {
-        if (stack.depth > 0)
-            stack.depth--;
+        if (stack != NULL && stack->depth > 0)
+            stack->depth--;
         return CUDA_SUCCESS;
     }
-    if (stack.depth == 0)
-        stack.depth = 1;
-    stack.contexts[stack.depth - 1] = context;
+    if (stack == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (stack->depth == 0)
+        stack->depth = 1;
+    stack->contexts[stack->depth - 1] = context;
     return CUDA_SUCCESS;
 }
 

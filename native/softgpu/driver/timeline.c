@@ -4,7 +4,6 @@
  * one of its own, after the last ones of the queues that it is ordered with, and after an event that it waits
  * for. The functional order is kept by queues.c; by then all of these are on the timeline already. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "ipc_events.h"
 #include "timeline.h"
@@ -12,7 +11,7 @@
 /* What the operation being performed cost, by engine: a graph has several. Its nodes follow each other on
  * the timeline, the copies behind the kernels. */
 enum { MOST_EVENTS = 64 };
-static _Thread_local struct {
+struct noted {
     sg_task tasks[SG_ENGINES];
     uint64_t began_ns; /* in scaled mode; else 0 */
     struct {
@@ -20,20 +19,23 @@ static _Thread_local struct {
         uint64_t record;
     } recorded[MOST_EVENTS];
     int recorded_count;
-} noted;
+};
+static _Thread_local struct noted *noted; /* on the stack of sg_timeline_perform(); NULL: nothing is performed */
 
 void sg_timeline_cost(sg_engine engine, uint64_t duration_ns, uint64_t bytes) {
-    sg_task *task = &noted.tasks[engine];
+    if (noted == NULL)
+        return;
+    sg_task *task = &noted->tasks[engine];
     task->engine = engine;
     task->duration_ns = duration_ns > SG_FOREVER - task->duration_ns ? SG_FOREVER : task->duration_ns + duration_ns;
     task->bytes += bytes;
 }
 
 void sg_timeline_recorded(CUevent event, uint64_t record) {
-    if (noted.recorded_count == MOST_EVENTS)
+    if (noted == NULL || noted->recorded_count == MOST_EVENTS)
         return;
-    noted.recorded[noted.recorded_count].event = event;
-    noted.recorded[noted.recorded_count++].record = record;
+    noted->recorded[noted->recorded_count].event = event;
+    noted->recorded[noted->recorded_count++].record = record;
 }
 
 void sg_timeline_copy(const sg_facts *facts, bool from_device, bool to_device, uint64_t bytes) {
@@ -90,10 +92,10 @@ static CUresult follow(sg_device *device, sg_moment **end, sg_task task) {
 
 /* What the operation recorded is recorded at `end`; NULL: it failed, and who waits waits no longer. */
 static void mark_recorded(sg_moment *end) {
-    for (int i = 0; i < noted.recorded_count; i++) {
-        CUevent event = noted.recorded[i].event;
+    for (int i = 0; i < noted->recorded_count; i++) {
+        CUevent event = noted->recorded[i].event;
         if (event->interprocess != NULL)
-            sg_interprocess_finish(event, noted.recorded[i].record, end != NULL ? sg_moment_sequence(end) : 0);
+            sg_interprocess_finish(event, noted->recorded[i].record, end != NULL ? sg_moment_sequence(end) : 0);
         else if (end != NULL)
             sg_event_set_moment(event, sg_moment_keep(end));
     }
@@ -121,9 +123,9 @@ static CUresult place(sg_queue *queue, const sg_operation *operation) {
     join_event.after[1] = event;
     bool nothing = true;
     for (int e = SG_ENGINE_COMPUTE; e < SG_ENGINES && result == CUDA_SUCCESS; e++)
-        if (noted.tasks[e].duration_ns != 0) {
-            noted.tasks[e].since_ns = nothing ? noted.began_ns : 0;
-            result = follow(device, &end, noted.tasks[e]);
+        if (noted->tasks[e].duration_ns != 0) {
+            noted->tasks[e].since_ns = nothing ? noted->began_ns : 0;
+            result = follow(device, &end, noted->tasks[e]);
             nothing = false;
         }
     if (nothing && result == CUDA_SUCCESS)
@@ -143,11 +145,14 @@ CUresult sg_timeline_perform(sg_queue *queue, const sg_operation *operation) {
         return sg_operation_perform(context, operation);
     if (operation->kind == SG_OPERATION_HOST)
         (void)sg_timeline_wait(context, queue);
-    memset(noted.tasks, 0, sizeof noted.tasks);
-    noted.recorded_count = 0;
-    noted.began_ns = context->gpu->device->facts.time == SG_TIME_SCALED ? sg_monotonic_ns() : 0;
+    struct noted here = {.recorded_count = 0}, *outer = noted;
+    noted = &here;
+    here.began_ns = context->gpu->device->facts.time == SG_TIME_SCALED ? sg_monotonic_ns() : 0;
     CUresult result = sg_operation_perform(context, operation);
-    return result == CUDA_SUCCESS ? place(queue, operation) : result;
+    if (result == CUDA_SUCCESS)
+        result = place(queue, operation);
+    noted = outer;
+    return result;
 }
 
 CUresult sg_timeline_wait(CUcontext context, sg_queue *queue) {

@@ -3,6 +3,7 @@
 import pytest
 from tests.native.governor.shares import UUIDS, MakeShare, ShareOnDisk, line_of
 
+from aliquot.enforcement import write_limits
 from aliquot.model import MIB
 
 
@@ -286,3 +287,31 @@ check(limit(2, 28 * MIB)); check(launch(function)); say([limited, freed, both()]
     assert (limited, freed) == ([42, 22], [22, 22])
     assert launched[1] == 50
     assert launched[0] in (42, 50)
+
+
+def test_nothing_waits_in_a_host_function_not_even_while_the_share_is_paused(card_share: ShareOnDisk) -> None:
+    """Whatever the driver says to a launch from there, it says at once; a capture is not held up either."""
+    tenant = card_share.start(
+        LAUNCH
+        + """
+import threading
+module, function = load(64); check(launch(function)); side = stream()
+seen, done = [], threading.Event()
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def callback(_):
+    seen.append(cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, side, parameters, None) != 0)
+    seen.append(alloc(MIB)[0] != 0); seen.append(cuda.cuStreamSynchronize(side) != 0); done.set()
+say("ready"); input()
+check(cuda.cuLaunchHostFunc(side, callback, None)); ended = done.wait(20); seen.append(used() // MIB)
+check(cuda.cuStreamBeginCapture_v2(side, 2))
+seen.append(cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, side, parameters, None))
+captured = ctypes.c_void_p(); seen.append(cuda.cuStreamEndCapture(side, ref(captured)))
+say([ended, *seen]); input(); say(launch(function)); input()
+"""
+    )
+    assert line_of(tenant) == "ready"
+    write_limits(card_share.limits, lease=card_share.lease, gpus=card_share.gpus, paused=True)
+    assert line_of(tenant, "") == [True, True, True, True, 22, 0, 0]
+    write_limits(card_share.limits, lease=card_share.lease, gpus=card_share.gpus)
+    assert line_of(tenant, "") == 0
+    tenant.communicate("\n", timeout=20)

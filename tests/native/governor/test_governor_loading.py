@@ -32,23 +32,57 @@ int main(void) { void *c; unsigned long long p;
     assert done.returncode == 2
 
 
-def test_a_static_program_finds_the_governor(share: ShareOnDisk, tmp_path: Path) -> None:
-    """Asked for what needs no thread-local variable: glibc gives a static program's libraries none."""
-    source = tmp_path / "static.c"
-    source.write_text(
-        """
+STATIC = """
 #include <dlfcn.h>
+#include <stdio.h>
+static const char PTX[] = ".version 7.0\\n.target sm_70\\n.address_size 64\\n"
+  ".visible .entry k(.param .u64 p) {\\n"
+  ".reg .u64 %rd<2>;\\nld.param.u64 %rd1, [p];\\nst.global.u32 [%rd1], 42;\\nret;\\n}\\n";
+#define CALL(name, ...) (((int (*)())dlsym(h, #name))(__VA_ARGS__))
 int main(int n, char **a) {
-  void *h = dlopen(a[1], RTLD_NOW); unsigned long bytes = 0; (void)n;
-  int (*start)(unsigned) = dlsym(h, "cuInit");
-  int (*total)(unsigned long *, int) = dlsym(h, "cuDeviceTotalMem_v2");
-  return start(0) || total(&bytes, 0) ? 255 : (int)(bytes >> 20); }
+  void *h = dlopen(a[1], RTLD_NOW), *c, *m, *f; unsigned long long p, more, bytes = 0; int v = 0; (void)n;
+  void *given[] = {&p};
+  if (CALL(cuInit, 0) || CALL(cuDeviceTotalMem_v2, &bytes, 0) || CALL(cuDevicePrimaryCtxRetain, &c, 0) ||
+      CALL(cuCtxSetCurrent, c) || CALL(cuMemAlloc_v2, &p, 60ul << 20) || CALL(cuModuleLoadData, &m, PTX) ||
+      CALL(cuModuleGetFunction, &f, m, "k") ||
+      CALL(cuLaunchKernel, f, 1, 1, 1, 1, 1, 1, 0, (void *)0, given, (void *)0) || CALL(cuCtxSynchronize) ||
+      CALL(cuMemcpyDtoH_v2, &v, p, 4ul)) return 99;
+  printf("[%llu, %d, %d]", bytes >> 20, v, CALL(cuMemAlloc_v2, &more, 60ul << 20));
+  return 0; }
 """
-    )
-    program = tmp_path / "static"
+
+
+def test_a_static_program_finds_the_governor_and_computes(card_share: ShareOnDisk, tmp_path: Path) -> None:
+    """Its loader is not the libraries' loader: neither we nor the software GPU ask that for anything."""
+    source, program = tmp_path / "static.c", tmp_path / "static"
+    source.write_text(STATIC)
     if subprocess.run(["cc", "-static", source, "-o", program], capture_output=True).returncode != 0:
         pytest.skip("no static libc here")
-    assert subprocess.run([program, share.cuda], env=share.environment(), check=False).returncode == 100
+    run = [program, card_share.cuda]
+    done = subprocess.run(run, env=card_share.environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[100, 42, 2]", "")
+    assert card_share.ledger().devices[0].denied == 1
+
+
+def test_a_program_spawned_without_fork_s_handlers_has_an_account_of_its_own(share: ShareOnDisk) -> None:
+    """posix_spawn runs no handler of ours in the child, and the parent's account is the parent's."""
+    seen = share.run(
+        """
+import subprocess, sys
+begin(); check(alloc(20 * MIB)[0])
+child = "\\n".join([
+    "import ctypes, os", "cuda = ctypes.CDLL(os.environ['SHARE'] + '/lib/libcuda.so.1')",
+    "c, p = ctypes.c_void_p(), ctypes.c_ulonglong()",
+    "r = cuda.cuInit(0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(c), 0) or cuda.cuCtxSetCurrent(c)",
+    "print(r, [cuda.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(n << 20)) for n in (61, 60)])"])
+read, write = os.pipe()
+pid = os.posix_spawn(sys.executable, [sys.executable, "-c", child], os.environ,
+                     file_actions=[(os.POSIX_SPAWN_DUP2, write, 1)])
+os.waitpid(pid, 0)
+say([os.read(read, 99).decode().strip(), used() // MIB, alloc(70 * MIB)[0]])
+"""
+    )
+    assert seen == ["0 [2, 0]", 30, 0]
 
 
 def test_a_plug_in_that_looks_in_itself_first_finds_the_governor(share: ShareOnDisk, tmp_path: Path) -> None:
