@@ -66,9 +66,23 @@ def test_a_lease_is_tried_where_it_is_and_not_under_its_running_programs(gpu_box
     _, document = verified(gpu_box, "idle")
     rows = {row["attempt"]: row for row in document["items"]}
     assert rows["allocate"]["outcome"] == "held"
-    assert rows["launches"]["outcome"] == "untried", "a fair share may use all of the time while it is alone"
+    for name in ("launch", "launch-cooperative", "launch-graph"):
+        assert rows[name]["outcome"] == "held"
+        assert (
+            0
+            < rows[name]["achievedThousandths"]
+            <= rows[name]["allowedThousandths"] + rows[name]["errorThousandths"]
+        )
     (lease,) = gpu_box.items("leases")
-    assert lease["state"] == "held"
+    assert (lease["state"], lease["policy"]) == ("held", "fair"), "a cap for the attempts, and fair again"
+    story = json.loads(gpu_box.aliquot("show", "idle", "-o", "json").stdout)["story"]
+    assert [line["detail"] for line in story if line["what"] == "resized"] == [
+        "to 2GiB, cap",
+        "to 2GiB, fair",
+    ]
+    assert gpu_box.aliquot("pause", "idle").returncode == 0
+    paused = gpu_box.aliquot("verify", "idle")
+    assert (paused.returncode, "is paused" in paused.stderr) == (2, True)
     assert gpu_box.aliquot("release", "idle").returncode == 0
 
     with gpu_box.tenant("1GiB") as tenant:

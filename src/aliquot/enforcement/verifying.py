@@ -25,14 +25,6 @@ from aliquot.model import (
 PROGRAM = "aliquot-verify"
 _FOLDER = Path(__file__).resolve().parent.parent / "_native" / "verify"
 
-_COMPUTE = "compute"
-_UNTIMED = Attempt(
-    "launches",
-    _COMPUTE,
-    "launches by every path",
-    Outcome.UNTRIED,
-    note="the share is no cap, so alone it may use all of the time; `aliquot verify SPEC` tries one that is",
-)
 _KNOWN = (
     ("driver-by-path", "opening the driver's own file, by preload, RPATH or its path"),
     ("private-driver", "bringing a driver of its own"),
@@ -61,7 +53,7 @@ def program_folder(folder: Path = _FOLDER) -> Path:
 def program_arguments(lease: Lease, gpus: Mapping[GpuUuid, Gpu]) -> tuple[str, ...]:
     """The share as its arguments: nothing of it comes from the library that is tried.
 
-    Its time is tried only where it is a cap: any other share may have all of it when it is alone.
+    Its time is tried only where it is a cap, for any other share may have all of it when it is alone.
     Raises AliquotError(BAD_USAGE) for whole GPUs: within them there is nothing to hold.
     """
     if not lease.governed or any(share.memory is None for share in lease.shares):
@@ -96,8 +88,7 @@ def read_attempts(said: str, *, isolation: Isolation) -> tuple[Attempt, ...]:
         raise _said_nothing(said) from error
     if not tried:
         raise _said_nothing(said)
-    timed = any(attempt.group == _COMPUTE for attempt in tried)
-    return (*tried, *(() if timed else (_UNTIMED,)), *known_ways())
+    return (*tried, *known_ways())
 
 
 def known_ways() -> tuple[Attempt, ...]:

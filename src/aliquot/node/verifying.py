@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Self
 
@@ -27,6 +28,7 @@ from aliquot.model import (
     Snapshot,
     Verification,
 )
+from aliquot.node.changing import resize
 from aliquot.node.libraries import ensure_copied
 from aliquot.node.looking import by_uuid
 from aliquot.node.orders import Order
@@ -54,16 +56,26 @@ def verify_size(
 
 
 def verify_lease(paths: Paths, book: Book, snapshot: Snapshot, lease: Lease, *, force: bool) -> Verification:
-    """In the share of ``lease``, or in its container.
+    """In the share of ``lease``, or in its container. It is a cap meanwhile, and its story says so: alone on
+    its card any other share may have all of the time.
 
-    Raises AliquotError: LEASE_ENDED; LEASE_BUSY where its own programs are on the GPU, which would
-    be refused memory meanwhile, without ``force``.
+    Raises AliquotError: LEASE_ENDED; BAD_USAGE where it is paused; LEASE_BUSY where its own programs are on
+    the GPU, which would be refused memory meanwhile, without ``force``.
     """
     if lease.state is not LeaseState.HELD:
         raise AliquotError(
             Reason.LEASE_ENDED,
             f"lease {lease.id} is {lease.state.value}: there is nothing to try",
             next=[(f"aliquot verify {lease.ask}", "takes a share of the same size for it")],
+        )
+    if lease.paused_at is not None:
+        raise AliquotError(
+            Reason.BAD_USAGE,
+            f"lease {lease.id} is paused: whatever is launched in it waits, so nothing can be tried",
+            next=[
+                (f"aliquot resume {lease.id}", "lets it go on"),
+                (f"aliquot verify {lease.ask}", "tries another share of the same size"),
+            ],
         )
     using = live_slots(ledger_file(paths, lease.id))
     if using and not force:
@@ -76,10 +88,24 @@ def verify_lease(paths: Paths, book: Book, snapshot: Snapshot, lease: Lease, *, 
                 (f"aliquot verify {lease.ask}", "tries another share of the same size"),
             ],
         )
-    arguments = program_arguments(lease, by_uuid(snapshot))
-    if isinstance(lease.holder, ContainerHolder):
-        return _in_a_container(paths, lease, lease.holder, arguments)
-    return _in_a_process(paths, book, snapshot, ask=None, lease=lease, placement=PlacementPolicy.PACK)
+    program_arguments(lease, by_uuid(snapshot))  # refuses what has no limit before anything is changed
+    with _as_a_cap(paths, book, snapshot, lease) as tried:
+        if isinstance(tried.holder, ContainerHolder):
+            return _in_a_container(paths, tried, tried.holder, program_arguments(tried, by_uuid(snapshot)))
+        return _in_a_process(paths, book, snapshot, ask=None, lease=tried, placement=PlacementPolicy.PACK)
+
+
+@contextlib.contextmanager
+def _as_a_cap(paths: Paths, book: Book, snapshot: Snapshot, lease: Lease) -> Iterator[Lease]:
+    """Through the book, so that a command that mends limits meanwhile does not undo it."""
+    if lease.policy is Policy.CAP:
+        yield lease
+        return
+    try:
+        yield resize(paths, book, snapshot, lease, None, Policy.CAP)
+    finally:
+        with contextlib.suppress(AliquotError):  # it was released meanwhile
+            resize(paths, book, snapshot, lease, None, lease.policy)
 
 
 def _in_a_process(

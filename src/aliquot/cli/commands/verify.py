@@ -39,7 +39,8 @@ def command(
     choice: Choice,
 ) -> int:
     """A program of ours, without privileges, takes all it can get by every way it knows, in the
-    place of a tenant. Exit code 7 where one is a hole, or broke off."""
+    place of a tenant. Of its launches it prints the part of the time that they had, and the error (±)
+    within which it can be held; a lease is a cap meanwhile. Exit code 7 where one is a hole, or broke off."""
     from aliquot.cli.output.choices import show_list
     from aliquot.cli.output.failures import check_failed
     from aliquot.cli.output.streams import say
