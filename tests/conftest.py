@@ -6,12 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # `nohup`, and a shell that starts us in the background, leave signals ignored, and every program that
 # a test starts would inherit that.
 for _signal in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(_signal) is signal.SIG_IGN:
         signal.signal(_signal, signal.default_int_handler if _signal == signal.SIGINT else signal.SIG_DFL)
+
+# No property is timed: a busy machine would fail it. `make test` looks at some examples of each, other ones
+# each time; `make test-all` at many.
+_UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("some", _UNTIMED, max_examples=40)
+settings.register_profile("many", _UNTIMED, max_examples=400)
+settings.load_profile("some")
 
 
 @pytest.fixture(autouse=True)

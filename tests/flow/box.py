@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.starting import starter
+
 TENANT = Path(__file__).parent / "programs" / "tenant.py"
 
 
@@ -65,15 +67,7 @@ class Box:
         }
 
     def aliquot(self, *words: str, **settings: Any) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "aliquot", *words],
-            env=self.environ,
-            text=True,
-            capture_output=True,
-            check=False,
-            timeout=60,
-            **settings,
-        )
+        return starter().run(words, env=self.environ, **settings)
 
     def items(self, *words: str) -> list[dict[str, Any]]:
         """The items of a list command, as its JSON has them."""

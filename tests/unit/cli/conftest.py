@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.starting import starter
 
 from aliquot.cli.program import invoke
 from aliquot.cli.views.gpus import GpuRow, gpu_rows
@@ -132,11 +133,16 @@ def aliquot_env(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def aliquot(aliquot_env: dict[str, str]) -> Aliquot:
-    """``aliquot("gpus", "-o", "json", env={…})`` as a process of its own, stdout and stderr apart."""
+    """``aliquot("gpus", "-o", "json", env={…})`` as a process of its own, stdout and stderr apart.
+
+    With ``env`` from the start of Python on, for there a locale is chosen.
+    """
 
     def run(
         *arguments: str, env: Mapping[str, str] | None = None, stdin: str = ""
     ) -> "subprocess.CompletedProcess[str]":
+        if not env:
+            return starter().run(arguments, env=aliquot_env, input=stdin)
         return subprocess.run(
             [sys.executable, "-m", "aliquot.cli", *arguments],
             env=aliquot_env | dict(env or {}),

@@ -93,8 +93,7 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Counter[int]"]:
 
 @given(words=_lines())
 @settings(
-    max_examples=250,
-    deadline=None,
+    max_examples=100,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_any_command_line_ends_in_a_documented_code_and_no_traceback(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.native.governor.shares import ROOT, UUIDS, a_lease, some_gpus
 
@@ -344,7 +344,6 @@ def test_use_is_the_sum_of_live_slots_and_byte_seconds_run_on(tmp_path: Path) ->
     assert after.devices[0].used == 0, "the lock went with its holder"
 
 
-@settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 10**6), dense=st.booleans(), devices=st.none() | st.integers(1, 16))
 def test_nonsense_past_the_head_never_raises_and_is_none(
     tmp_path_factory: pytest.TempPathFactory, seed: int, dense: bool, devices: int | None
@@ -370,7 +369,6 @@ def test_nonsense_past_the_head_never_raises_and_is_none(
     assert not any(slot.alive for slot in ledger.slots)
 
 
-@settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 10**6), size=st.integers(0, abi.Ledger.RECORD_SIZE + 100))
 def test_a_file_of_nonsense_is_no_ledger(
     tmp_path_factory: pytest.TempPathFactory, seed: int, size: int

@@ -32,7 +32,7 @@ ATTRIBUTES = (
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     vendor=st.sampled_from([0x10DE, 0x1002, 0x8086, 0x10EE, 0x1172]),
     files=st.dictionaries(st.sampled_from(ATTRIBUTES), CONTENT, max_size=6),

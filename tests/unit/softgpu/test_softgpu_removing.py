@@ -74,7 +74,7 @@ def test_a_broken_device_is_listed_with_its_fault_and_can_be_removed(root: Path,
     assert [one.uuid for one in list_devices(root)] == [sound.uuid]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=300))
 def test_no_device_file_whatsoever_gives_a_traceback(root: Path, content: bytes) -> None:
     folder = root / "GPU-00000000-0000-4000-8000-000000000000"
