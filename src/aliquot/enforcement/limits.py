@@ -43,10 +43,12 @@ def write_limits(path: Path, *, lease: Lease, gpus: Mapping[GpuUuid, Gpu], pause
 def limits_agree(path: Path, lease: Lease) -> bool | None:
     """Whether ``path`` says what ``lease`` has, of all that a change changes; None where it cannot be read.
 
-    What each context charges is the card's, and not compared.
+    Where a change was killed while the file was open to its owner, it does not. What each context charges
+    is the card's, and not compared.
     """
     try:
         found = path.read_bytes()
+        writable = path.stat().st_mode & 0o222
     except OSError:
         return None
     if len(found) < abi.Limits.RECORD_SIZE or not found.startswith(abi.LIMITS_MAGIC):
@@ -58,8 +60,10 @@ def limits_agree(path: Path, lease: Lease) -> bool | None:
         base = abi.Limits.DEVICES.offset + index * abi.LimitsDevice.RECORD_SIZE
         for field in (abi.LimitsDevice.MEMORY, abi.LimitsDevice.COMPUTE, abi.LimitsDevice.POLICY):
             places.append((base + field.offset, field))
-    return sequence % 2 == 0 and all(
-        found[at : at + field.size] == wanted[at : at + field.size] for at, field in places
+    return (
+        not writable
+        and sequence % 2 == 0
+        and all(found[at : at + field.size] == wanted[at : at + field.size] for at, field in places)
     )
 
 
