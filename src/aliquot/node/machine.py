@@ -431,6 +431,12 @@ class Machine:
 
         return failures_of_all(self.paths)
 
+    def softgpu_times(self) -> dict[GpuUuid, tuple[str | None, str | None]]:
+        """``--time`` and ``--slice`` of every software GPU."""
+        from aliquot.node.software_failures import times_of_all
+
+        return times_of_all(self.paths)
+
     def softgpu_busy(self, selector: str) -> "tuple[Gpu, Busy]":
         from aliquot.node.software_failures import software_gpu_busy
 

@@ -35,6 +35,11 @@ def failures_of_all(paths: Paths) -> dict[GpuUuid, tuple[str, ...]]:
     }
 
 
+def times_of_all(paths: Paths) -> dict[GpuUuid, tuple[str | None, str | None]]:
+    """What passes for time on each, and the slice of a process beside others: as they were created."""
+    return {device.uuid: (device.time, device.time_slice) for device in list_devices(paths.softgpu)}
+
+
 def software_gpu_busy(paths: Paths, gpu: GpuUuid) -> Busy:
     return read_busy(_device(paths, gpu))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from aliquot.model import Bytes, GpuUuid
 from aliquot.softgpu.profile import Profile
-from aliquot.softgpu.timing import Timing
+from aliquot.softgpu.timing import Timing, timing_words
 
 DEVICE_FILE = "device"
 SHARED_FILES = ("arena", "state", "log")
@@ -49,6 +49,10 @@ class SoftGpu:
     context_bytes: Bytes | None = None
     compute_capability: tuple[int, int] | None = None
     multiprocessors: int | None = None
+    time: str | None = None
+    """``real``, ``scaled=FACTOR`` or ``virtual``."""
+    time_slice: str | None = None
+    """Of a process beside others, such as ``2ms``."""
     created_at: int | None = None
     """Nanoseconds since the epoch, UTC."""
     fault: str | None = None
@@ -133,6 +137,7 @@ def _read(folder: Path) -> SoftGpu:
         why = error.strerror if isinstance(error, OSError) else "is not UTF-8"
         return SoftGpu(uuid, folder, fault=f"its file `device` cannot be read: {why}")
     major, minor = _number(pairs, "compute_major"), _number(pairs, "compute_minor")
+    time, time_slice = timing_words(pairs)
     return SoftGpu(
         uuid=uuid,
         folder=folder,
@@ -145,6 +150,8 @@ def _read(folder: Path) -> SoftGpu:
         context_bytes=_bytes(pairs, "context_bytes"),
         compute_capability=None if major is None or minor is None else (major, minor),
         multiprocessors=_number(pairs, "multiprocessors"),
+        time=time,
+        time_slice=time_slice,
         created_at=_number(pairs, "created_ns"),
         fault=fault,
     )

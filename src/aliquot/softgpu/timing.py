@@ -1,11 +1,13 @@
 """What passes for time on a device: the words of ``aliquot softgpu create --time`` and ``--slice``."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aliquot.model import AliquotError, Reason
 
 _UNITS = {"us": 1_000, "ms": 1_000_000}
+_DEFAULT_SLICE_NS = 2_000_000
 _SHORTEST_SLICE_NS, _LONGEST_SLICE_NS = 100_000, 1_000_000_000
 
 
@@ -14,6 +16,22 @@ class Timing:
     """Keys of the device file; an empty one leaves all to the driver: real time."""
 
     pairs: tuple[tuple[str, object], ...] = ()
+
+
+def timing_words(pairs: Mapping[str, str]) -> tuple[str, str]:
+    """What ``--time`` and ``--slice`` would have been, from the pairs of a device file."""
+    mode = pairs.get("time", "real")
+    if mode == "scaled":
+        mode = f"scaled={_of_digits(pairs.get('time_scale_ppm'), 1_000_000) / 1_000_000:g}"
+    slice_ns = _of_digits(pairs.get("time_slice_ns"), _DEFAULT_SLICE_NS)
+    unit = "ms" if slice_ns % _UNITS["ms"] == 0 else "us"
+    return mode, f"{slice_ns // _UNITS[unit]}{unit}"
+
+
+def _of_digits(text: str | None, otherwise: int) -> int:
+    """0 is the driver's own choice as well: native/softgpu/device/facts.c."""
+    number = int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 20 else 0
+    return number or otherwise
 
 
 def parse_timing(time: str | None, time_slice: str | None) -> Timing:

@@ -85,6 +85,27 @@ def test_a_set_is_made_listed_used_and_removed_by_its_name(
     assert typed("softgpu", "remove", "lab").returncode == 3
 
 
+def test_a_list_of_software_gpus_shows_the_time_of_those_that_have_another(
+    typed: Aliquot, one_t4: str
+) -> None:
+    def shown(*words: str) -> list[str]:
+        return typed("softgpu", "list", *words).stdout.splitlines()[0].split()
+
+    assert not {"TIME", "SLICE"} & set(shown())
+    assert {"TIME", "SLICE"} <= set(shown("-o", "wide"))
+    assert typed("softgpu", "create", "tiny", "--time", "scaled=2.5").returncode == 0
+    assert shown()[-1] == "TIME"
+    assert typed("softgpu", "create", "tiny", "--time", "virtual", "--slice", "500us").returncode == 0
+    assert shown()[-2:] == ["TIME", "SLICE"]
+    items = json.loads(typed("softgpu", "list", "-o", "json").stdout)["items"]
+    assert [(item["time"], item["slice"]) for item in items] == [
+        ("real", "2ms"),
+        ("scaled=2.5", "2ms"),
+        ("virtual", "500us"),
+    ]
+    assert typed("softgpu", "list", "--where", "time=real", "-q").stdout.strip() == one_t4
+
+
 def test_one_wrong_profile_of_several_makes_none(typed: Aliquot) -> None:
     assert typed("softgpu", "create", "2xtiny", "T9").returncode == 2
     assert json.loads(typed("softgpu", "list", "-o", "json").stdout)["items"] == []

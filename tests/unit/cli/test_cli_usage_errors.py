@@ -87,6 +87,8 @@ def test_a_mistake_is_answered_with_the_line_that_was_meant(
         ("usage --by team", "is not one of"),
         ("softgpu create 2y4", "is not [Nx]PROFILE"),
         ("softgpu create 0xT4", "0 of T4 cannot be made: at least 1"),
+        ("softgpu create -1xT4", "'-1xT4': the count before the x is at least 1"),
+        ("softgpu create T4 -2x", "'-2x': the count before the x is at least 1"),
         ("softgpu create T4 --memory 25%", "write a size such as 2GiB"),
         ("softgpu create T4 --memory H100:2GiB", "write a size such as 2GiB"),
         ("completion tcsh", "is not one of"),

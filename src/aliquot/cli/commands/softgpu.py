@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _PROFILE = re.compile(r"(?:(?P<count>\d{1,9})\s*[xX×]\s*)?(?P<profile>[A-Za-z][A-Za-z0-9_-]*)")
 
 
+_COUNT_BELOW_ZERO = re.compile(r"-\d+\s*[xX×]")
+
+
 class _SoftGpu(Group):
     examples = (
         ("aliquot softgpu create T4", "one software GPU"),
@@ -42,7 +45,16 @@ def command() -> None:
 
 
 class _Create(Command):
-    """Help that ends with the profiles there are."""
+    """Help that ends with the profiles there are; a count below 0 is no option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for word in args:
+            if _COUNT_BELOW_ZERO.match(word):
+                raise usage_error(
+                    f"{word!r}: the count before the x is at least 1",
+                    steps=[("aliquot softgpu create 2xT4", "an example")],
+                )
+        return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         from aliquot.node import softgpu_profiles
@@ -100,17 +112,17 @@ def list_(which: tuple[str, ...], choice: Choice) -> None:
 
     from aliquot.cli.output.choices import show_list
     from aliquot.cli.views.gpus import gpu_rows
-    from aliquot.cli.views.software_gpus import software_gpu_rows
+    from aliquot.cli.views.software_gpus import software_gpu_rows, software_gpus_with
     from aliquot.model import Vendor
 
     with this_machine() as machine:
         leases = machine.leases()
         snapshot = machine.look()
         chosen = machine.softgpu_select(which) if which else None
-        failures = machine.softgpu_failures()
+        failures, times = machine.softgpu_failures(), machine.softgpu_times()
     ours = chosen or tuple(gpu for gpu in snapshot.gpus if gpu.vendor is Vendor.SOFTWARE)
-    rows = gpu_rows(replace(snapshot, gpus=ours), leases)
-    show_list(SOFTWARE_GPUS, software_gpu_rows(rows, failures), choice)
+    rows = software_gpu_rows(gpu_rows(replace(snapshot, gpus=ours), leases), failures, times)
+    show_list(software_gpus_with(rows), rows, choice)
 
 
 @command.command(
