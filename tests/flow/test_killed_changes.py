@@ -97,9 +97,9 @@ def test_a_resize_killed_at_many_of_its_lines_is_whole_or_not_there(gpu_box: Box
 
 
 @pytest.mark.slow
-def test_a_resize_killed_at_each_line_is_whole_or_not_there(gpu_box: Box, killer: Killer) -> None:
-    kills, _ = kill_everywhere(gpu_box, killer, by="line", every=1)
-    assert kills > 200
+def test_a_resize_killed_at_each_fifth_line_is_whole_or_not_there(gpu_box: Box, killer: Killer) -> None:
+    kills, _ = kill_everywhere(gpu_box, killer, by="line", every=5)
+    assert kills > 40
 
 
 @pytest.mark.slow
@@ -110,9 +110,9 @@ def test_a_resize_killed_at_each_system_call_is_whole_or_not_there(gpu_box: Box,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by", ["call", "line"])
+@pytest.mark.parametrize(("by", "every"), [("call", 1), ("line", 7)])
 def test_a_pause_and_a_resume_killed_anywhere_are_said_as_they_are(
-    gpu_box: Box, killer: Killer, by: str
+    gpu_box: Box, killer: Killer, by: str, every: int
 ) -> None:
     box, at = gpu_box, 0
     with box.tenant(SMALL[0]) as tenant:
@@ -124,7 +124,7 @@ def test_a_pause_and_a_resume_killed_anywhere_are_said_as_they_are(
             if not answer["killed"]:
                 assert now is not paused
                 break
-            paused, at = now, at + 1
+            paused, at = now, at + every
         assert at > 20
         assert box.aliquot("resume", item["id"]).returncode == 0
         assert tenant("add")["right"]
