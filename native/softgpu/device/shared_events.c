@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "layout.h"
+#include "holders.h"
 
 #define FIRST_POLLS_NS UINT64_C(10000000)
 #define LATER_POLLS_NS UINT64_C(50000000)
@@ -60,25 +60,16 @@ static _Atomic uint64_t *place_of(sg_shared_event *event, uint64_t word) {
 /* ---- who holds it ---- */
 
 static void hold(sg_device *device, unsigned index) {
-    _Atomic uint64_t *holders = &event_of(device, index)->holders[device->slot / 64];
-    pthread_mutex_lock(&device->sharing);
-    if (device->joined_events[index]++ == 0)
-        atomic_fetch_or(holders, UINT64_C(1) << device->slot % 64);
-    pthread_mutex_unlock(&device->sharing);
+    sg_hold(device, event_of(device, index)->holders, &device->joined_events[index]);
 }
 
 void sg_shared_events_repair(sg_device *device, const sg_dead *dead) {
     for (unsigned i = 0; i < SG_MAXIMUM_EVENTS; i++) {
         sg_shared_event *event = event_of(device, i);
-        uint64_t left = 0;
         if (atomic_load(&event->used) == 0)
             continue;
-        for (int slot = 0; slot < SG_MAXIMUM_PROCESSES; slot++)
-            if (dead->slots[slot])
-                atomic_fetch_and(&event->holders[slot / 64], ~(UINT64_C(1) << slot % 64));
-        for (int i64 = 0; i64 < SG_MAXIMUM_PROCESSES / 64; i64++)
-            left |= atomic_load(&event->holders[i64]);
-        if (left == 0)
+        sg_holders_drop_dead(event->holders, dead);
+        if (!sg_holders_any(event->holders))
             atomic_store(&event->used, 0);
     }
 }
@@ -86,8 +77,7 @@ void sg_shared_events_repair(sg_device *device, const sg_dead *dead) {
 /* Under the metadata lock. */
 static int lay_out(sg_device *device, unsigned index, uint64_t secret) {
     sg_shared_event *event = event_of(device, index);
-    for (int i = 0; i < SG_MAXIMUM_PROCESSES / 64; i++)
-        atomic_store(&event->holders[i], 0);
+    sg_holders_clear(event->holders);
     for (int i = 0; i < SG_EVENT_RECORDS; i++)
         atomic_store(&event->records[i], 0);
     atomic_store(&event->secret, secret);
@@ -137,16 +127,7 @@ int sg_shared_event_join(sg_device *device, unsigned index, uint64_t secret) {
 }
 
 void sg_shared_event_leave(sg_device *device, unsigned index) {
-    pthread_mutex_lock(&device->sharing);
-    bool last = --device->joined_events[index] == 0;
-    if (last)
-        atomic_fetch_and(&event_of(device, index)->holders[device->slot / 64], ~(UINT64_C(1) << device->slot % 64));
-    pthread_mutex_unlock(&device->sharing);
-    /* Where somebody sits on the lock, the next to look frees the event. */
-    if (last && sg_metadata_lock(device, 0) == 0) {
-        sg_repair(device);
-        sg_metadata_unlock(device);
-    }
+    sg_let_go(device, event_of(device, index)->holders, &device->joined_events[index]);
 }
 
 /* ---- records ---- */

@@ -17,30 +17,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "layout.h"
+#include "holders.h"
 
 /* Where an exported descriptor stands in the file, to say which share it is of. */
 #define MARK ((off_t)1 << 41)
 #define POOL_MARK ((off_t)1 << 42)
 
-static _Atomic uint64_t *holder_word(sg_share *share, int slot) {
-    return &share->holders[slot / 64];
-}
-
-static uint64_t holder_bit(int slot) {
-    return UINT64_C(1) << slot % 64;
-}
-
-static bool holds(sg_share *share, int slot) {
-    return (atomic_load(holder_word(share, slot)) & holder_bit(slot)) != 0;
-}
-
 static int first_holder(sg_share *share, const sg_dead *dead) {
     int creator = (int)atomic_load(&share->creator) - 1;
-    if (creator >= 0 && creator < SG_MAXIMUM_PROCESSES && holds(share, creator) && !dead->slots[creator])
+    if (creator >= 0 && creator < SG_MAXIMUM_PROCESSES && sg_holders_have(share->holders, creator) && !dead->slots[creator])
         return creator;
     for (int slot = 0; slot < SG_MAXIMUM_PROCESSES; slot++)
-        if (holds(share, slot) && !dead->slots[slot])
+        if (sg_holders_have(share->holders, slot) && !dead->slots[slot])
             return slot;
     return -1;
 }
@@ -65,9 +53,7 @@ void sg_shares_drop_holders(sg_device *device, const sg_dead *dead) {
         sg_share *share = &device->state->shares[i];
         if (atomic_load(&share->used) == 0)
             continue;
-        for (int slot = 0; slot < SG_MAXIMUM_PROCESSES; slot++)
-            if (dead->slots[slot] && holds(share, slot))
-                atomic_fetch_and(holder_word(share, slot), ~holder_bit(slot));
+        sg_holders_drop_dead(share->holders, dead);
     }
 }
 
@@ -84,10 +70,7 @@ int sg_owner_slot(sg_device *device, uint16_t owner, const sg_dead *dead) {
 }
 
 static void count_in(sg_device *device, unsigned index) {
-    pthread_mutex_lock(&device->sharing);
-    if (device->joined[index]++ == 0)
-        atomic_fetch_or(holder_word(&device->state->shares[index], device->slot), holder_bit(device->slot));
-    pthread_mutex_unlock(&device->sharing);
+    sg_hold(device, device->state->shares[index].holders, &device->joined[index]);
 }
 
 /* Under the metadata lock. A number whose byte is locked has an old descriptor about, and is passed over. */
@@ -110,8 +93,7 @@ int sg_share_make(sg_device *device, const uint32_t *chunks, size_t count, unsig
     int index = unused_share(device);
     if (index >= 0) {
         sg_share *share = &device->state->shares[index];
-        for (int i = 0; i < SG_MAXIMUM_PROCESSES / 64; i++)
-            atomic_store(&share->holders[i], 0);
+        sg_holders_clear(share->holders);
         atomic_store(&share->secret, *secret);
         atomic_store(&share->creator, (uint32_t)device->slot + 1);
         count_in(device, (unsigned)index);
@@ -172,16 +154,7 @@ int sg_share_join(sg_device *device, unsigned index, const uint64_t *secret, uin
 }
 
 void sg_share_leave(sg_device *device, unsigned index) {
-    pthread_mutex_lock(&device->sharing);
-    bool last = --device->joined[index] == 0;
-    if (last)
-        atomic_fetch_and(holder_word(&device->state->shares[index], device->slot), ~holder_bit(device->slot));
-    pthread_mutex_unlock(&device->sharing);
-    /* Where somebody sits on the lock, the next to look gives the chunks back. */
-    if (last && sg_metadata_lock(device, 0) == 0) {
-        sg_repair(device);
-        sg_metadata_unlock(device);
-    }
+    sg_let_go(device, device->state->shares[index].holders, &device->joined[index]);
 }
 
 /* A new open file of the state, standing at `mark`. */
