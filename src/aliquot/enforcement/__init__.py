@@ -9,31 +9,48 @@ The governor itself is C (`native/governor`) and runs in the tenant's process; t
 meet only in these files, whose one layout is `native/abi/layout.toml`.
 """
 
-from aliquot.enforcement.attestation import build_of
+from typing import TYPE_CHECKING
+
+from aliquot.deferring import deferred
 from aliquot.enforcement.governor import governor_folder
 from aliquot.enforcement.isolation import TAKEN_AHEAD, UNKNOWN_PASSES, achievable_isolation, why_advisory
-from aliquot.enforcement.keeping import (
-    Beats,
-    Keeping,
-    Kept,
-    Outside,
-    expect_keeper,
-    lease_number,
-    process_number,
-    process_numbers,
-    read_kept,
-    tell_outside,
-)
 from aliquot.enforcement.ledger import create_ledger, live_slots, read_ledger
 from aliquot.enforcement.limits import limits_agree, write_limits
 from aliquot.enforcement.turns import create_turns
-from aliquot.enforcement.turns_page import Nonsense, Sitter, nonsense_of, read_page, repair
-from aliquot.enforcement.verifying import (
-    PROGRAM,
-    nothing_to_try,
-    program_arguments,
-    program_folder,
-    read_attempts,
+
+if TYPE_CHECKING:
+    from aliquot.enforcement.attestation import build_of
+    from aliquot.enforcement.keeping import (
+        Beats,
+        Keeping,
+        Kept,
+        Outside,
+        expect_keeper,
+        lease_number,
+        process_number,
+        process_numbers,
+        read_kept,
+        tell_outside,
+    )
+    from aliquot.enforcement.turns_page import Nonsense, Sitter, nonsense_of, read_page, repair
+    from aliquot.enforcement.verifying import (
+        PROGRAM,
+        nothing_to_try,
+        program_arguments,
+        program_folder,
+        read_attempts,
+    )
+
+# Of `verify`, `show` and the keeper, who begins when the program runs.
+__getattr__ = deferred(
+    __name__,
+    {
+        "attestation": "build_of",
+        "keeping": "Beats Keeping Kept Outside expect_keeper lease_number process_number "
+        "process_numbers read_kept tell_outside",
+        "turns_page": "Nonsense Sitter nonsense_of read_page repair",
+        "verifying": "PROGRAM nothing_to_try program_arguments program_folder read_attempts",
+    },
 )
 
 __all__ = [

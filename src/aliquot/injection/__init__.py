@@ -10,11 +10,12 @@ Pure, but for the functions that say so: ``probe``, ``containers_of`` and ``imag
 run an engine's client; ``write_cdi_spec``, ``remove_cdi_spec``, ``listed_cdi_specs`` and
 ``writable_cdi_folder`` touch a CDI folder.
 
-Names are loaded when they are first used: a process share, the common case, needs no engine.
+Names are imported when they are first used: a process share, the common case, needs no engine.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from aliquot.deferring import deferred
 
 if TYPE_CHECKING:
     from aliquot.injection.cdi import (
@@ -42,36 +43,28 @@ if TYPE_CHECKING:
     from aliquot.injection.share_mounts import GOVERNED, PAST_THE_GOVERNOR
     from aliquot.injection.text_forms import Forms, forms
 
-# No module here is called like a name that is exported: importing it would replace the name.
-_HOMES = {
-    "cdi": "cdi_device cdi_spec listed_cdi_specs remove_cdi_spec spec_path "
-    "writable_cdi_folder write_cdi_spec",
-    "command_line": "ContainerCommand",
-    "containers": "ContainerState containers_of image_environment",
-    "engine": "Client Engine EngineKind",
-    "engine_flags": "LABEL cdi_flags flags",
-    "environment": "child_environment",
-    "for_containers": "container_edits",
-    "for_processes": "private_edits process_edits",
-    "insertion": "takes_cdi",
-    "inside": "copy_into execute_inside",
-    "probing": "probe",
-    "recognise": "container_command",
-    "rewriting": "Rewritten image_of rewrite",
-    "share_folder": "TENANT_SHARE ShareFolder",
-    "share_mounts": "GOVERNED PAST_THE_GOVERNOR",
-    "text_forms": "Forms forms",
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
+__getattr__ = deferred(
+    __name__,
+    {
+        "cdi": "cdi_device cdi_spec listed_cdi_specs remove_cdi_spec spec_path "
+        "writable_cdi_folder write_cdi_spec",
+        "command_line": "ContainerCommand",
+        "containers": "ContainerState containers_of image_environment",
+        "engine": "Client Engine EngineKind",
+        "engine_flags": "LABEL cdi_flags flags",
+        "environment": "child_environment",
+        "for_containers": "container_edits",
+        "for_processes": "private_edits process_edits",
+        "insertion": "takes_cdi",
+        "inside": "copy_into execute_inside",
+        "probing": "probe",
+        "recognise": "container_command",
+        "rewriting": "Rewritten image_of rewrite",
+        "share_folder": "TENANT_SHARE ShareFolder",
+        "share_mounts": "GOVERNED PAST_THE_GOVERNOR",
+        "text_forms": "Forms forms",
+    },
+)
 
 __all__ = [
     "GOVERNED",

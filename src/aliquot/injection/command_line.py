@@ -7,18 +7,11 @@ ends the options, and so does the first word that is none.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from posixpath import basename
 
 from aliquot.injection.engine import EngineKind
 from aliquot.injection.options import GLOBAL_OPTIONS, RUN_OPTIONS, OptionTable
+from aliquot.injection.words import VERBS
 from aliquot.model import AliquotError, Reason
-
-VERBS = ("run", "create")
-_CLIENTS = {
-    "podman": EngineKind.PODMAN,
-    "podman-remote": EngineKind.PODMAN,
-    "docker": EngineKind.DOCKER,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +51,6 @@ class ContainerCommand:
     @property
     def verb(self) -> str:
         return self.argv[self.verb_at]
-
-
-def client_kind(program: str) -> EngineKind | None:
-    """Which engine's client a program is called after; ``None`` for any other program."""
-    return _CLIENTS.get(basename(program))
 
 
 def find_verb(argv: Sequence[str], kind: EngineKind) -> tuple[int, int]:

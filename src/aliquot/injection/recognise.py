@@ -3,17 +3,18 @@ another of an engine's commands."""
 
 from collections.abc import Sequence
 from posixpath import basename
+from typing import TYPE_CHECKING
 
-from aliquot.injection.command_line import VERBS, ContainerCommand, client_kind, find_verb
+from aliquot.injection.words import CLIENTS, COMPOSE_CLIENTS, OTHER_CLIENTS, VERBS, WRAPPERS
 from aliquot.model import AliquotError, Reason
 
+if TYPE_CHECKING:
+    from aliquot.injection.command_line import ContainerCommand
+
 _LEASE_FIRST = "aliquot lease --gpu SPEC"
-_COMPOSE = ("docker-compose", "podman-compose")
-_WRAPPERS = ("sudo", "doas", "env", "nice", "nohup", "setsid", "time", "timeout", "stdbuf", "ionice")
-_OTHER_CLIENTS = ("nerdctl", "ctr", "crictl", "buildah", "lxc", "apptainer", "singularity")
 
 
-def container_command(argv: Sequence[str]) -> ContainerCommand | None:
+def container_command(argv: Sequence[str]) -> "ContainerCommand | None":
     """``None`` for a program of this machine, which becomes a child process.
 
     Raises ``AliquotError`` (``command-not-understood``), with what to type instead, for an
@@ -21,18 +22,21 @@ def container_command(argv: Sequence[str]) -> ContainerCommand | None:
     Started as plain child processes, those would seem to work and give the container no share.
     """
     program = basename(argv[0])
-    if program in _COMPOSE:
+    if program in COMPOSE_CLIENTS:
         raise _compose(program)
-    if program in _OTHER_CLIENTS:
+    if program in OTHER_CLIENTS:
         raise AliquotError(
             Reason.COMMAND_NOT_UNDERSTOOD,
             f"`{program}` is not a client that Aliquot can give a share to; it knows podman and docker",
             next=[(_LEASE_FIRST, "prints the mounts and variables of a share, to be passed by hand")],
         )
-    kind = client_kind(program)
-    if kind is None:
+    if program not in CLIENTS:
         _refuse_wrapped(argv, program)
         return None
+    from aliquot.injection.command_line import ContainerCommand, find_verb
+    from aliquot.injection.engine import EngineKind
+
+    kind = EngineKind(CLIENTS[program])
     client_end, at = find_verb(argv, kind)
     if at >= len(argv) or argv[at] not in VERBS:
         raise _other_verb(argv, at)
@@ -40,11 +44,11 @@ def container_command(argv: Sequence[str]) -> ContainerCommand | None:
 
 
 def _refuse_wrapped(argv: Sequence[str], wrapper: str) -> None:
-    if wrapper not in _WRAPPERS:
+    if wrapper not in WRAPPERS:
         return
     for at, word in enumerate(argv[1:], start=1):
         starts = {*VERBS, "compose"} & set(argv[at + 1 :])
-        if (client_kind(word) is not None and starts) or basename(word) in _COMPOSE:
+        if (basename(word) in CLIENTS and starts) or basename(word) in COMPOSE_CLIENTS:
             front, engine = " ".join(argv[:at]), " ".join(argv[at:])
             raise AliquotError(
                 Reason.COMMAND_NOT_UNDERSTOOD,

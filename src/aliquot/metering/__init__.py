@@ -6,8 +6,16 @@ layout, another stage. Sums are integers (bytes or thousandths, times nanosecond
 appear only where a person or a document is told seconds. What was not measured is None.
 """
 
-from aliquot.metering.covering import Coverage, coverage
+from typing import TYPE_CHECKING
+
+from aliquot.deferring import deferred
 from aliquot.metering.settling import settle
-from aliquot.metering.tallying import TallyBy, UsageRow, tally
+
+if TYPE_CHECKING:
+    from aliquot.metering.covering import Coverage, coverage
+    from aliquot.metering.tallying import TallyBy, UsageRow, tally
+
+# A lease that ends is settled; sums are for who asks.
+__getattr__ = deferred(__name__, {"covering": "Coverage coverage", "tallying": "TallyBy UsageRow tally"})
 
 __all__ = ["Coverage", "TallyBy", "UsageRow", "coverage", "settle", "tally"]

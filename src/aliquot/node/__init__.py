@@ -12,31 +12,34 @@ The life of a share (each step is committed before the next relies on it)::
 Killed anywhere, the next command that opens the book finishes what was begun (``reaping``).
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from aliquot.enforcement import Keeping
-from aliquot.lease import LeaseEvent
-from aliquot.metering import Coverage, UsageRow
+from aliquot.deferring import deferred
 from aliquot.node.machine import Forms, Machine, UsageReport, open_machine
 from aliquot.node.paths import Paths
 from aliquot.node.taking import achievable
 
 if TYPE_CHECKING:
+    from aliquot.enforcement import Keeping
+    from aliquot.lease import LeaseEvent
+    from aliquot.metering import Coverage, UsageRow
     from aliquot.node.attesting import Ungoverned
     from aliquot.node.checking import Check
     from aliquot.node.explaining import Explanation
     from aliquot.softgpu import Profile
 
 # Of commands that look, not of `run`, which pays for every module that it imports.
-_HOME_OF = {"Check": "checking", "Explanation": "explaining", "Ungoverned": "attesting"}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-
+__getattr__ = deferred(
+    __name__,
+    {
+        "attesting": "Ungoverned",
+        "checking": "Check",
+        "explaining": "Explanation",
+        ".enforcement": "Keeping",
+        ".lease": "LeaseEvent",
+        ".metering": "Coverage UsageRow",
+    },
+)
 
 __all__ = [
     "Check",

@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from aliquot.injection import container_edits, listed_cdi_specs, remove_cdi_spec, write_cdi_spec
+from aliquot import injection
 from aliquot.model import DriverFiles, Edits, Gpu, GpuUuid, Lease, LeaseId
 from aliquot.node.paths import Paths, unwritable
 from aliquot.node.share_folder import folder_of
@@ -20,7 +20,9 @@ USUAL_FOLDERS = ("/etc/cdi", "/var/run/cdi")
 def edits_inside(
     paths: Paths, lease: Lease, gpus: Mapping[GpuUuid, Gpu], driver: DriverFiles | None
 ) -> Edits:
-    return container_edits(lease, folder=folder_of(paths, lease.id), driver=driver, gpus=tuple(gpus.values()))
+    return injection.container_edits(
+        lease, folder=folder_of(paths, lease.id), driver=driver, gpus=tuple(gpus.values())
+    )
 
 
 def write_spec(paths: Paths, lease: LeaseId, edits: Edits, cdi_folder: str) -> None:
@@ -31,13 +33,13 @@ def write_spec(paths: Paths, lease: LeaseId, edits: Edits, cdi_folder: str) -> N
             file.write(f"{cdi_folder}\n")
     except OSError as error:
         raise unwritable(note, error) from error
-    write_cdi_spec(edits, lease, folder=folder_of(paths, lease), cdi_folder=cdi_folder)
+    injection.write_cdi_spec(edits, lease, folder=folder_of(paths, lease), cdi_folder=cdi_folder)
 
 
 def remove_specs(paths: Paths, lease: LeaseId) -> None:
     """Remove all that were written for ``lease``. Raises AliquotError (NO_CDI) where one stays."""
     for cdi_folder in _noted(paths, lease):
-        remove_cdi_spec(lease, folder=folder_of(paths, lease), cdi_folder=cdi_folder)
+        injection.remove_cdi_spec(lease, folder=folder_of(paths, lease), cdi_folder=cdi_folder)
 
 
 def remove_stale_specs(paths: Paths, live: Iterable[LeaseId]) -> None:
@@ -46,13 +48,15 @@ def remove_stale_specs(paths: Paths, live: Iterable[LeaseId]) -> None:
     for cdi_folder in USUAL_FOLDERS:
         for lease in stale_specs(paths, cdi_folder, keep):
             with contextlib.suppress(OSError):
-                remove_cdi_spec(lease, folder=folder_of(paths, lease), cdi_folder=cdi_folder)
+                injection.remove_cdi_spec(lease, folder=folder_of(paths, lease), cdi_folder=cdi_folder)
 
 
 def stale_specs(paths: Paths, cdi_folder: str, live: Iterable[LeaseId]) -> tuple[LeaseId, ...]:
     any_share = folder_of(paths, LeaseId("any"))
     keep = set(live)
-    return tuple(lease for lease in listed_cdi_specs(cdi_folder, folder=any_share) if lease not in keep)
+    return tuple(
+        lease for lease in injection.listed_cdi_specs(cdi_folder, folder=any_share) if lease not in keep
+    )
 
 
 def _note(paths: Paths, lease: LeaseId) -> Path:

@@ -8,6 +8,7 @@ between, the book is right, and the next command brings the limits to it (``make
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from aliquot import placement
 from aliquot.enforcement import limits_agree, write_limits
 from aliquot.lease import Book, Event, Paused, Resized, Resumed
 from aliquot.model import (
@@ -22,11 +23,9 @@ from aliquot.model import (
     Refused,
     Snapshot,
 )
-from aliquot.node.explaining import refusal
 from aliquot.node.looking import by_uuid
 from aliquot.node.paths import Paths
 from aliquot.node.share_folder import limits_file
-from aliquot.placement import refit
 
 
 def resize(
@@ -40,7 +39,7 @@ def resize(
         wanted, shares = now.ask, now.shares
         if ask is not None:
             held = [share for other in others for share in other.shares]
-            found = refit(ask, now.shares, snapshot, held, achievable=now.isolation)
+            found = placement.refit(ask, now.shares, snapshot, held, achievable=now.isolation)
             if isinstance(found, Refused):
                 return found
             wanted, shares = str(ask.alternatives[found.alternative]), found.shares
@@ -51,6 +50,8 @@ def resize(
         if ask is None:
             raise RuntimeError("only a size can be refused")
         others = [other for other in book.leases(live=True) if other.id != lease.id]
+        from aliquot.node.explaining import refusal
+
         raise refusal(ask, changed, snapshot, others)
     return changed
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from aliquot.enforcement import TAKEN_AHEAD, Keeping, read_ledger
-from aliquot.injection import container_command, forms, process_edits
+from aliquot import enforcement, injection, metering
+from aliquot.enforcement import TAKEN_AHEAD, read_ledger
+from aliquot.injection import process_edits
 from aliquot.lease import Book, LeaseEvent, open_book, processes_carrying
-from aliquot.metering import Coverage, UsageRow, coverage, settle, tally
+from aliquot.metering import settle
 from aliquot.model import (
     AliquotError,
     Ask,
@@ -34,7 +35,6 @@ from aliquot.model import (
 )
 from aliquot.node import changing
 from aliquot.node.cdi import edits_inside
-from aliquot.node.ending import end_by_hand
 from aliquot.node.looking import by_uuid, look_here, pid_namespace, pids_inside, with_book
 from aliquot.node.orders import Announce, Order
 from aliquot.node.paths import Paths, paths_of
@@ -71,8 +71,8 @@ class Forms:
 
 @dataclass(frozen=True, slots=True)
 class UsageReport:
-    rows: tuple[UsageRow, ...]
-    coverage: tuple[Coverage, ...]
+    rows: "tuple[metering.UsageRow, ...]"
+    coverage: "tuple[metering.Coverage, ...]"
     since: int
     until: int
 
@@ -121,7 +121,7 @@ class Machine:
 
         found = self.book.leases(live=None if ended else True, since=since)
         for lease in found:
-            if self.keeping(lease) is Keeping.GONE:
+            if self.keeping(lease) is enforcement.Keeping.GONE:
                 self.notices.append(keeper_gone(lease))
         return found
 
@@ -159,7 +159,7 @@ class Machine:
         gpus = by_uuid(self.look())
         return watch_attestation(self.paths, self.book, lease, self.ledger(lease), gpus, at=time.time_ns())
 
-    def keeping(self, lease: Lease) -> Keeping | None:
+    def keeping(self, lease: Lease) -> "enforcement.Keeping | None":
         """Whether its keeper is at work; None of a lease that has none."""
         from aliquot.node.keepers import keeping_of
 
@@ -243,7 +243,7 @@ class Machine:
     def forms(self, lease: Lease) -> Forms:
         gpus = by_uuid(self.look())
         driver = driver_of(self.paths, lease, gpus)
-        text = forms(
+        text = injection.forms(
             lease.id,
             process=process_edits(lease, folder=folder_of(self.paths, lease.id), driver=driver),
             container=edits_inside(self.paths, lease, gpus, driver),
@@ -265,7 +265,7 @@ class Machine:
         announce: Announce | None = None,
     ) -> int:
         """Run ``command`` in a share; the exit code is the command's own."""
-        container = container_command(command)
+        container = injection.container_command(command)
         if lease is not None and lease.state is not LeaseState.HELD:
             raise AliquotError(
                 Reason.LEASE_ENDED,
@@ -305,6 +305,8 @@ class Machine:
     def release(self, lease: Lease, *, force: bool = False) -> tuple[Usage, ...]:
         """Raises AliquotError: LEASE_ENDED, LEASE_BUSY (without ``force``)."""
         self.reap()
+        from aliquot.node.ending import end_by_hand
+
         return end_by_hand(self.paths, self.book, self.book.find(lease.id), by_uuid(self.look()), force=force)
 
     # ---- prove ----
@@ -356,8 +358,8 @@ class Machine:
         leases = self.book.leases(live=None)
         pairs = [(lease, usage) for lease in leases for usage in self.usage_of(lease)]
         return UsageReport(
-            rows=tally(pairs, by=by, since=begin, until=end),
-            coverage=coverage(known, leases, since=begin, until=end, past=self.book.stretches()),
+            rows=metering.tally(pairs, by=by, since=begin, until=end),
+            coverage=metering.coverage(known, leases, since=begin, until=end, past=self.book.stretches()),
             since=begin,
             until=end,
         )

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from aliquot.injection import Client, probe, writable_cdi_folder
+from aliquot import injection
 from aliquot.lease import Action, Book, Due, StaleDecisionError, due
 from aliquot.model import (
     AliquotError,
@@ -155,8 +155,9 @@ def _remake_spec(paths: Paths, lease: Lease, gpus: Mapping[GpuUuid, Gpu], driver
     folders: tuple[str, ...] = USUAL_FOLDERS
     if isinstance(lease.holder, ContainerHolder):
         with contextlib.suppress(AliquotError):
-            folders = probe(Client.of(lease.holder.engine, lease.holder.endpoint).command).cdi_folders
-    folder = writable_cdi_folder(folders)
+            client = injection.Client.of(lease.holder.engine, lease.holder.endpoint)
+            folders = injection.probe(client.command).cdi_folders
+    folder = injection.writable_cdi_folder(folders)
     if folder is not None:
         write_spec(paths, lease.id, edits_inside(paths, lease, gpus, driver), folder)
 

@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +29,6 @@ from aliquot.model import (
     is_lease_name,
 )
 from aliquot.node.cdi import remove_specs
-from aliquot.node.explaining import refusal
 from aliquot.node.looking import boot_id, driver_for
 from aliquot.node.paths import Paths
 from aliquot.node.share_folder import make_share_folder, remove_share_folder
@@ -102,8 +100,10 @@ def reserve(book: Book, snapshot: Snapshot, terms: Terms) -> Lease:
         expires_at=terms.expires_at,
         boot_id=boot_id(),
     )
-    result = book.reserve(draft, decide, entropy=lambda: secrets.randbits(64))
+    result = book.reserve(draft, decide)
     if isinstance(result, Refused):
+        from aliquot.node.explaining import refusal
+
         raise refusal(terms.ask, result, snapshot, book.leases(live=True))
     return result
 

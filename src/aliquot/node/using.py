@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from aliquot import injection
 from aliquot.enforcement import live_slots, read_ledger
-from aliquot.injection import Client, containers_of
 from aliquot.lease import ContainerState, Evidence, describe, is_alive, processes_carrying
 from aliquot.model import ContainerHolder, Lease, LeaseId, ProcessHolder
 from aliquot.node.looking import boot_id, pid_namespace
@@ -63,7 +63,9 @@ def container_ids(lease: Lease) -> tuple[str, ...]:
     """Of a container's lease, the containers that its engine knows; none where it does not answer."""
     if not isinstance(lease.holder, ContainerHolder):
         return ()
-    states = containers_of(Client.of(lease.holder.engine, lease.holder.endpoint), [lease.id])
+    states = injection.containers_of(
+        injection.Client.of(lease.holder.engine, lease.holder.endpoint), [lease.id]
+    )
     found = (states or {}).get(lease.id)
     return found.ids if found else ()
 
@@ -100,14 +102,14 @@ def _live_slots(paths: Paths, lease: Lease) -> int | None:
 
 def _container_states(leases: Iterable[Lease]) -> dict[LeaseId, ContainerState | None]:
     """One question to each engine, for all the leases it has."""
-    by_client: dict[Client, list[LeaseId]] = {}
+    by_client: dict[injection.Client, list[LeaseId]] = {}
     for lease in leases:
         if isinstance(lease.holder, ContainerHolder):
-            client = Client.of(lease.holder.engine, lease.holder.endpoint)
+            client = injection.Client.of(lease.holder.engine, lease.holder.endpoint)
             by_client.setdefault(client, []).append(lease.id)
     states: dict[LeaseId, ContainerState | None] = {}
     for client, ids in by_client.items():
-        answer = containers_of(client, ids)
+        answer = injection.containers_of(client, ids)
         for lease_id in ids:
             if answer is None:
                 states[lease_id] = None

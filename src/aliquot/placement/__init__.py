@@ -20,11 +20,21 @@ The rules, decided here and nowhere else:
 - Fallbacks are tried in order; the first that fits is taken, even if a later one fits better.
 """
 
-from aliquot.placement.explanations import explain, headline
+from typing import TYPE_CHECKING
+
+from aliquot.deferring import deferred
 from aliquot.placement.models import matches, short_name
-from aliquot.placement.nearest import nearest
 from aliquot.placement.placing import place
-from aliquot.placement.refitting import refit
 from aliquot.placement.rooms import IDLE_MEMORY
+
+if TYPE_CHECKING:
+    from aliquot.placement.explanations import explain, headline
+    from aliquot.placement.refitting import refit
+    from aliquot.placement.searching import nearest
+
+# Of refusals and of live changes.
+__getattr__ = deferred(
+    __name__, {"explanations": "explain headline", "searching": "nearest", "refitting": "refit"}
+)
 
 __all__ = ["IDLE_MEMORY", "explain", "headline", "matches", "nearest", "place", "refit", "short_name"]

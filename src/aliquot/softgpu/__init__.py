@@ -10,12 +10,30 @@ there at all: it is made under a dotted name and renamed, and removed the other 
 several is whole or not there as well: see ``making``.
 """
 
-from aliquot.softgpu.creating import create, create_set
-from aliquot.softgpu.devices import SoftGpu, list_devices
-from aliquot.softgpu.libraries import environment, library_folder
-from aliquot.softgpu.making import clear_leftovers
-from aliquot.softgpu.profile import Profile, profile_names, profiles, read_profile
-from aliquot.softgpu.removing import refuse_busy, remove
+from typing import TYPE_CHECKING
+
+from aliquot.deferring import deferred
+
+if TYPE_CHECKING:
+    from aliquot.softgpu.creating import create, create_set
+    from aliquot.softgpu.devices import SoftGpu, list_devices
+    from aliquot.softgpu.libraries import environment, library_folder
+    from aliquot.softgpu.making import clear_leftovers
+    from aliquot.softgpu.profile import Profile, profile_names, profiles, read_profile
+    from aliquot.softgpu.removing import refuse_busy, remove
+
+# A program that runs on a device needs its libraries alone, and no reader of TOML.
+__getattr__ = deferred(
+    __name__,
+    {
+        "creating": "create create_set",
+        "devices": "SoftGpu list_devices",
+        "libraries": "environment library_folder",
+        "making": "clear_leftovers",
+        "profile": "Profile profile_names profiles read_profile",
+        "removing": "refuse_busy remove",
+    },
+)
 
 __all__ = [
     "Profile",
