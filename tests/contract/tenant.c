@@ -2,6 +2,7 @@
  *
  *   tenant nvml      devices, their UUIDs and memory
  *   tenant cuda      memory of the first device, an allocation within it, one past it, and a copy
+ *   tenant serve     answers each line of stdin: `total`; `take BYTES`; `launch`, once the kernel has ended
  *
  * Without CUDA's headers: the few functions are declared here, and found as every CUDA program
  * finds them, by dlopen of the soname. */
@@ -110,7 +111,54 @@ static int look_cuda(void)
     return 0;
 }
 
+static const char EMPTY[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty() { ret; }\n";
+
+static int launch(void)
+{
+    int (*load)(void **, const void *) = function(cuda, "cuModuleLoadData");
+    int (*find)(void **, void *, const char *) = function(cuda, "cuModuleGetFunction");
+    int (*start)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                 void **) = function(cuda, "cuLaunchKernel");
+    int (*wait)(void) = function(cuda, "cuCtxSynchronize");
+    static void *kernel;
+    void *module;
+    int status = 0;
+    if (kernel == NULL && (status = load(&module, EMPTY)) == 0)
+        status = find(&kernel, module, "empty");
+    if (status == 0 && (status = start(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL)) == 0)
+        status = wait();
+    return status;
+}
+
+static int serve(void)
+{
+    cuda = library("libcuda.so.1");
+    int (*init)(unsigned) = function(cuda, "cuInit");
+    int (*retain)(void **, int) = function(cuda, "cuDevicePrimaryCtxRetain");
+    int (*current)(void *) = function(cuda, "cuCtxSetCurrent");
+    int (*memory)(size_t *, size_t *) = function(cuda, "cuMemGetInfo_v2");
+    int (*allocate)(uint64_t *, size_t) = function(cuda, "cuMemAlloc_v2");
+    void *context = NULL;
+    if (init(0) != 0 || retain(&context, 0) != 0 || current(context) != 0)
+        return 1;
+    char line[64];
+    size_t free_bytes, total;
+    uint64_t place;
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        if (strncmp(line, "take ", 5) == 0)
+            printf("%d\n", allocate(&place, strtoull(line + 5, NULL, 10)));
+        else if (strncmp(line, "launch", 6) == 0)
+            printf("%d\n", launch());
+        else
+            printf("%zu\n", memory(&free_bytes, &total) == 0 ? total : 0);
+        fflush(stdout);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "serve") == 0)
+        return serve();
     return argc == 2 && strcmp(argv[1], "nvml") == 0 ? look_nvml() : look_cuda();
 }
