@@ -36,9 +36,12 @@ class Duration(_Nanoseconds):
         if isinstance(value, int):
             return value
         try:
-            return parse_duration(value)
+            span = parse_duration(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        if span == 0:
+            self.fail(f"{value} is no time at all; write 90m, 2h, 1h30m or 7d", param, ctx)
+        return span
 
 
 class Moment(_Nanoseconds):

@@ -25,6 +25,7 @@ _OTHERS_CALL_IT = {
 }
 """Words of other programs, which no likeness of letters would find."""
 
+_NEGATIVE = re.compile(r"-\d")
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((?P<words>.*)\)", re.DOTALL)
 
 
@@ -52,6 +53,8 @@ def explained(error: click.ClickException, arguments: Sequence[str]) -> AliquotE
     context = getattr(error, "ctx", None)
     path = context.command_path if isinstance(context, click.Context) else _path(arguments)
     steps = [(f"{path} --help", "shows examples")]
+    if isinstance(error, click.NoSuchOption) and _NEGATIVE.match(error.option_name):
+        return _negative(error.option_name, arguments)
     if isinstance(error, click.NoSuchOption):
         corrected = _corrected_option(error, arguments)
         if corrected:
@@ -66,6 +69,17 @@ def explained(error: click.ClickException, arguments: Sequence[str]) -> AliquotE
     if corrected:
         steps.insert(0, (corrected, "did you mean this?"))
     return AliquotError(Reason.BAD_USAGE, _sentence(error, path), next=steps)
+
+
+def _negative(option: str, arguments: Sequence[str]) -> AliquotError:
+    """click takes ``-5GiB`` and ``-1xT4`` for options."""
+    word = next((word for word in arguments if word.startswith(option)), option)
+    meant = ["aliquot", *(word[1:] if typed == word else typed for typed in arguments)]
+    return AliquotError(
+        Reason.BAD_USAGE,
+        f"{word!r} begins with a minus: a size and a count are above 0",
+        next=[(shlex.join(meant), "did you mean this?")],
+    )
 
 
 def _sentence(error: click.ClickException, path: str) -> str:

@@ -52,7 +52,10 @@ def resize(
         others = [other for other in book.leases(live=True) if other.id != lease.id]
         from aliquot.node.explaining import refusal
 
-        raise refusal(ask, changed, snapshot, others)
+        refused = refusal(ask, changed, snapshot, others)
+        # What fits on another GPU is no size for this lease: it stays on those that it has.
+        refused.next = (("aliquot gpus", "shows what is free on the GPUs that it has"),)
+        raise refused
     return changed
 
 
@@ -93,7 +96,7 @@ def _change(
     gpus: Mapping[GpuUuid, Gpu],
 ) -> Lease | Refused:
     try:
-        return book.change(lease.id, decide, then=lambda after: _write(paths, after, gpus))
+        return book.change(lease.id, decide, then=lambda after: _write_or_refuse(paths, after, gpus))
     except BaseException:
         # The commit itself may have failed: then the limits are ahead of the book.
         make_agree(paths, book, [lease], gpus)
@@ -116,6 +119,20 @@ def limits_differ(paths: Paths, lease: Lease) -> bool:
     if lease.state is not LeaseState.HELD or not lease.governed:
         return False
     return limits_agree(limits_file(paths, lease.id), lease) is False
+
+
+def _write_or_refuse(paths: Paths, lease: Lease, gpus: Mapping[GpuUuid, Gpu]) -> None:
+    """Its programs have the limits mapped: where the file is gone nothing reaches them, and what the book
+    took from them would be given to others while they use it."""
+    path = limits_file(paths, lease.id)
+    if lease.governed and not path.exists():
+        raise AliquotError(
+            Reason.FAILED,
+            f"{path} is gone while lease {lease.id} is in use: its programs cannot be told; "
+            "nothing was changed",
+            next=[(f"aliquot release --force {lease.id}", "ends them and the lease")],
+        )
+    _write(paths, lease, gpus)
 
 
 def _write(paths: Paths, lease: Lease, gpus: Mapping[GpuUuid, Gpu]) -> None:

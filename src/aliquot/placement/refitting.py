@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from aliquot.model import AliquotError, Ask, Isolation, Placed, Reason, Refused, Share, Snapshot
+from aliquot.model import AliquotError, Ask, Fit, Isolation, Placed, Reason, Refused, Share, Snapshot
 from aliquot.placement.fits import consider
 from aliquot.placement.placing import unenforceable
 from aliquot.placement.refusals import refuse
@@ -43,7 +43,7 @@ def refit(
             if share.gpu in free
         ]
         considered += seen
-        if len(seen) == len(have) and all(one.fit.passes and one.wanted for one in seen):
+        if len(seen) == len(have) and all(one.fit is Fit.FITS for one in seen):
             shares = tuple(
                 Share(one.gpu, one.wanted.memory, one.wanted.compute) for one in seen if one.wanted
             )

@@ -68,8 +68,14 @@ class Tenant:
             "free": free.value,
             "total": total.value,
             "device_total": whole.value,
+            "totals": [self._total(device) for device in range(self.devices)],
             "nvml": self._nvml(),
         }
+
+    def _total(self, device: int) -> int:
+        total = c_size_t()
+        self.cuda.cuDeviceTotalMem_v2(byref(total), device)
+        return total.value
 
     def _nvml(self) -> dict:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")

@@ -19,6 +19,7 @@ from aliquot.model import (
     GpuUuid,
     Health,
     HealthState,
+    Isolation,
     Mig,
     Node,
     Placed,
@@ -30,7 +31,7 @@ from aliquot.model import (
     Thousandths,
     Vendor,
 )
-from aliquot.placement import nearest, place
+from aliquot.placement import nearest, place, refit
 
 # Small numbers, so that shares meet the edges of cards: a card has 1 to 24 "bytes".
 CONTEXT = 2
@@ -287,6 +288,34 @@ def test_what_is_smaller_fits_wherever_what_is_larger_does(
     if isinstance(place(Ask((larger,)), snapshot, held), Placed):
         smaller = replace(larger, amount=Amount(bytes=Bytes(size)), count=max(1, larger.count - 1))
         assert isinstance(place(Ask((smaller,)), snapshot, held), Placed)
+
+
+@given(machines, alternatives, st.integers(1, 3))
+def test_a_lease_is_refitted_exactly_where_each_of_its_gpus_has_room_beside_the_others(
+    machine: tuple[Snapshot, list[Share]], alternative: Alternative, size: int
+) -> None:
+    snapshot, held = machine
+    by_uuid = {gpu.uuid: gpu for gpu in snapshot.gpus}
+    ours: dict[GpuUuid, Share] = {}
+    for share in held:
+        if len(ours) < size and share.gpu in by_uuid and not share.whole:
+            ours.setdefault(share.gpu, share)
+    have = list(ours.values())
+    if not have or alternative.amount.whole:
+        return
+    others = list(held)
+    for share in have:
+        others.remove(share)
+    wanted = replace(alternative, count=len(have))
+    result = refit(Ask((wanted,)), have, snapshot, others, achievable=Isolation.ADVISORY)
+    fits = all(satisfies(by_uuid[share.gpu], wanted, others) for share in have)
+    assert isinstance(result, Placed) is fits
+    if isinstance(result, Placed):
+        assert [share.gpu for share in result.shares] == [share.gpu for share in have]
+        never_over(
+            replace(snapshot, gpus=tuple(by_uuid[share.gpu] for share in have)),
+            [*others, *result.shares],
+        )
 
 
 @given(st.integers(1, 8), st.sampled_from(["50%", "1/3", "12.5%", "60%"]), policies)

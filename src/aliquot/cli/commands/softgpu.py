@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 _PROFILE = re.compile(r"(?:(?P<count>\d{1,9})\s*[xX×]\s*)?(?P<profile>[A-Za-z][A-Za-z0-9_-]*)")
 
 
-_COUNT_BELOW_ZERO = re.compile(r"-\d+\s*[xX×]")
-
-
 class _SoftGpu(Group):
     examples = (
         ("aliquot softgpu create T4", "one software GPU"),
@@ -45,16 +42,7 @@ def command() -> None:
 
 
 class _Create(Command):
-    """Help that ends with the profiles there are; a count below 0 is no option."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        for word in args:
-            if _COUNT_BELOW_ZERO.match(word):
-                raise usage_error(
-                    f"{word!r}: the count before the x is at least 1",
-                    steps=[("aliquot softgpu create 2xT4", "an example")],
-                )
-        return super().parse_args(ctx, args)
+    """Help that ends with the profiles there are."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         from aliquot.node import softgpu_profiles
