@@ -28,7 +28,7 @@ check-surface: setup
 	@$(VENV)/python tools/check_surface.py "$(HEADER)"
 
 bench: setup build clients
-	@test -n "$(NAME)" || { echo "usage: make bench NAME=$$(ls bench | sed -n 's/\.py$$//p' | grep -v '^row$$' | paste -sd'|')"; exit 2; }
+	@test -n "$(NAME)" || { echo "usage: make bench NAME=$$(ls bench | sed -n 's/\.py$$//p' | grep -Ev '^(row|compute_.*)$$' | paste -sd'|')"; exit 2; }
 	@$(VENV)/python bench/$(NAME).py
 
 # numba-cuda's own tests, some 2,050, against the list of what they gave: tests/numba_suite/expected.tsv.

@@ -153,10 +153,10 @@ static uint64_t progress(const struct gate *gate)
     return others + gate->turns.charged * 65536 + gate->batches.count;
 }
 
-static void refresh(struct gate *gate)
+static void refresh(struct gate *gate, uint64_t now)
 {
     gate->share = share_compute(gate->device);
-    gate->turns.share = (struct turns_share){share_lease_number(), gate->share.weight, gate->share.rank};
+    turns_weigh(&gate->turns, (struct turns_share){share_lease_number(), gate->share.weight, gate->share.rank}, now);
 }
 
 /* Whether a launch that waits since `began`, and has seen nobody get on since `*moved`, is to pass now. */
@@ -181,7 +181,7 @@ void admission_wait(struct gate *gate, uint64_t predicted)
 {
     uint64_t look, seen = progress(gate), now = clock_now(), began = now, moved = now;
     for (;; now = clock_now()) {
-        refresh(gate);
+        refresh(gate, now);
         charges_reap(gate, now);
         uint32_t *wake = gate->turns.seat != TURNS_NO_SEAT && gate->turns.page != NULL
                              ? &gate->turns.page->seats[gate->turns.seat].wake : NULL;

@@ -122,27 +122,27 @@ EXPORTED CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list,
 
 /* ---- waiting for work ---- */
 
-#define WAITS(name, type, ask)                                                                     \
+#define WAITS(name, type, kind, ask)                                                               \
     EXPORTED CUresult name(type which)                                                             \
     {                                                                                              \
         if (!governor_start())                                                                     \
             return CUDA_ERROR_SYSTEM_NOT_READY;                                                    \
-        gate_before_wait(&(struct awaited){ask, which});                                           \
+        gate_before_wait(&(struct awaited){kind, which, ask});                                     \
         CUresult result = REAL(name, CUresult (*)(type))(which);                                   \
         gate_after_wait();                                                                         \
         return result;                                                                             \
     }
 
-WAITS(cuStreamSynchronize, CUstream, REAL(cuStreamQuery, CUresult (*)(void *)))
-WAITS(cuStreamSynchronize_ptsz, CUstream, REAL(cuStreamQuery_ptsz, CUresult (*)(void *)))
-WAITS(cuEventSynchronize, CUevent, REAL(cuEventQuery, CUresult (*)(void *)))
-WAITS(cuCtxSynchronize_v2, CUcontext, NULL)
+WAITS(cuStreamSynchronize, CUstream, AWAITED_STREAM, REAL(cuStreamQuery, CUresult (*)(void *)))
+WAITS(cuStreamSynchronize_ptsz, CUstream, AWAITED_STREAM, REAL(cuStreamQuery_ptsz, CUresult (*)(void *)))
+WAITS(cuEventSynchronize, CUevent, AWAITED_EVENT, REAL(cuEventQuery, CUresult (*)(void *)))
+WAITS(cuCtxSynchronize_v2, CUcontext, AWAITED_ALL, NULL)
 
 EXPORTED CUresult cuCtxSynchronize(void)
 {
     if (!governor_start())
         return CUDA_ERROR_SYSTEM_NOT_READY;
-    gate_before_wait(&(struct awaited){NULL, NULL});
+    gate_before_wait(&(struct awaited){AWAITED_ALL, NULL, NULL});
     CUresult result = REAL(cuCtxSynchronize, CUresult (*)(void))();
     gate_after_wait();
     return result;

@@ -20,14 +20,6 @@
 #define HANDS (40 * MICROSECOND)
 /* Beside others' turns work may end so much later than it should. */
 #define BESIDE (5 * MILLISECOND)
-/* A program that waits for no more than this at a time hurries. */
-#define LITTLE (1 * MILLISECOND)
-/* Work that lasts longer than this is waited for by us first, so that neighbours see that we live: up to when, before
- * its end, and how long at a time. */
-#define LONG_WAIT (10 * MILLISECOND)
-#define BEFORE_END (3 * MILLISECOND)
-#define EACH_WAIT (2 * MILLISECOND)
-
 _Atomic int gate_captures;
 static struct gate gates[ALIQUOT_DEVICES_MAX];
 static bool opened;
@@ -67,9 +59,11 @@ static void wait_while_paused(void)
 
 /* ---- the launch ---- */
 
-static struct gate *gate_here(void)
+struct gate *gate_here(void)
 {
     CUdevice ordinal;
+    if (!opened)
+        return NULL;
     if (share.devices == 1)
         return &gates[0];
     if (REAL(cuCtxGetDevice, CUresult (*)(CUdevice *))(&ordinal) != CUDA_SUCCESS)
@@ -163,7 +157,7 @@ static void enter_slowly(struct launch *launch, struct gate *gate, struct estima
     uint64_t now = clock_now();
     charges_close_batch(gate, now);
     tenure_idled(gate, now);
-    gate->turns.hurries = gate->since_wait <= LITTLE && gate->waited_ns != 0 && !estimate_is_rough(shape);
+    gate->turns.hurries = gate->since_wait <= GATE_LITTLE && gate->waited_ns != 0 && !estimate_is_rough(shape);
     admission_wait(gate, predicted);
     if (!gate_has_turns(gate, clock_now()) || turns_ours(&gate->turns))
         turns_stop_waiting(&gate->turns);
@@ -182,7 +176,7 @@ void gate_enter(struct launch *launch, uint64_t key, const void *function, CUstr
 {
     launch->gate = NULL;
     launch->solo = launch->measured = false;
-    struct gate *gate = opened ? gate_here() : NULL;
+    struct gate *gate = gate_here();
     if (gate == NULL)
         return;
     struct estimate *shape = estimate_of(key != 0 ? key : 1);
@@ -207,75 +201,6 @@ void gate_leave(const struct launch *launch)
 }
 
 /* ---- what else a program does ---- */
-
-static struct gate *gate_for_wait(void)
-{
-    return opened && atomic_load(&gate_captures) == 0 ? gate_here() : NULL;
-}
-
-/* All that is under way is on one stream, so that what ends on it ends in order. */
-static bool is_on_one_stream(const struct gate *gate)
-{
-    for (unsigned at = 1; at < gate->batches.count; at++)
-        if (gate->batches.ring[(gate->batches.first + at) % BATCHES_MAX].stream != gate_oldest(gate)->stream)
-            return false;
-    return true;
-}
-
-/* Until when the program can sleep here instead of in the driver; 0: not at all. */
-static uint64_t may_sleep_until(const struct gate *gate, const struct awaited *awaited, uint64_t now)
-{
-    const struct batch *oldest = gate_oldest(gate);
-    if (gate->turns.page == NULL || oldest == NULL || !oldest->known || oldest->due_ns < now + LONG_WAIT)
-        return 0;
-    if (awaited->query != NULL && (!is_on_one_stream(gate) || awaited->query(awaited->handle) == CUDA_SUCCESS))
-        return 0;
-    return oldest->due_ns - now > BEFORE_END + EACH_WAIT ? now + EACH_WAIT : oldest->due_ns - BEFORE_END;
-}
-
-/* In the driver it would not look before its work has ended, and neighbours take who does not look for dead. */
-static void sleep_before_wait(struct gate *gate, const struct awaited *awaited)
-{
-    uint64_t now, until;
-    while ((until = may_sleep_until(gate, awaited, now = clock_now())) != 0) {
-        pthread_mutex_unlock(&gate->lock);
-        clock_wait(until, NULL, 0);
-        pthread_mutex_lock(&gate->lock);
-        charges_reap(gate, now = clock_now());
-        if (turns_ours(&gate->turns))
-            tenure_renew(gate, now, 0);
-        else
-            (void)turns_sit(&gate->turns, now);
-    }
-}
-
-void gate_before_wait(const struct awaited *awaited)
-{
-    struct gate *gate = gate_for_wait();
-    if (gate == NULL)
-        return;
-    pthread_mutex_lock(&gate->lock);
-    uint64_t now = clock_now();
-    charges_close_batch(gate, now);
-    tenure_before_wait(gate, now);
-    sleep_before_wait(gate, awaited);
-    pthread_mutex_unlock(&gate->lock);
-}
-
-void gate_after_wait(void)
-{
-    struct gate *gate = gate_for_wait();
-    if (gate == NULL)
-        return;
-    pthread_mutex_lock(&gate->lock);
-    uint64_t now = clock_now();
-    charges_reap(gate, now);
-    gate->waited_ns = now;
-    gate->turns.hurries &= gate->since_wait <= LITTLE; /* else from the next launch on */
-    gate->since_wait = 0;
-    tenure_settle(gate, now);
-    pthread_mutex_unlock(&gate->lock);
-}
 
 void gate_before_stream_ends(CUstream stream)
 {

@@ -34,10 +34,11 @@ void gate_enter(struct launch *launch, uint64_t key, const void *function, CUstr
 /* It was made. */
 void gate_leave(const struct launch *launch);
 
-/* What the program waits for: whether it is over, by the driver; NULL: all there is. */
+/* What the program waits for, and whether that is over, by the driver. */
 struct awaited {
-    CUresult (*query)(void *);
+    enum { AWAITED_ALL, AWAITED_STREAM, AWAITED_EVENT } kind;
     void *handle;
+    CUresult (*query)(void *);
 };
 /* The program is about to wait for its work, and has waited. */
 void gate_before_wait(const struct awaited *awaited);

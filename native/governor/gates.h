@@ -1,5 +1,6 @@
 /* What the rooms of the gate have in common: gate.c lets launches through, admission.c makes them wait, tenure.c keeps
- * and gives up the turn, charges.c accounts. Everything here is called under the gate's lock. */
+ * and gives up the turn, charges.c accounts, waits.c is where the program waits for its work. Everything here but
+ * gate_here() is called under the gate's lock. */
 #ifndef GOVERNOR_GATES_H
 #define GOVERNOR_GATES_H
 
@@ -37,6 +38,12 @@ struct gate {
     uint64_t own_ready;      /* as the ledger's word, of this process alone: what nobody else can write */
     bool spent;
 };
+
+/* A program that waits for no more than this at a time hurries. */
+#define GATE_LITTLE (1 * MILLISECOND)
+
+/* Of the current context's device; NULL: none, and nothing is held. */
+struct gate *gate_here(void);
 
 /* How many captures are under way, in all threads. */
 extern _Atomic int gate_captures;

@@ -1,6 +1,8 @@
 /* The neighbours' seats: read, and believed as far as they can be. */
 #include "neighbours.h"
 
+#include <stddef.h>
+
 #include "seats.h"
 
 /* How far behind a share may fall while it has nothing to do: what it may then claim at once. */
@@ -15,11 +17,13 @@ static void meet(struct turns *turns, int at)
 {
     const aliquot_seat *seat = &turns->page->seats[at];
     uint64_t owner = load(&seat->owner);
-    if (turns->seen_owner[at] == owner)
-        return;
+    uint32_t weight = __atomic_load_n(&seat->weight, __ATOMIC_ACQUIRE);
+    if (turns->seen_owner[at] != owner)
+        turns->seen_charged[at] = load(&seat->charged);
+    if (turns->seen_owner[at] != owner || turns->seen_weight[at] != weight)
+        turns->seen_virtual[at] = 0; /* with another weight it may go back */
     turns->seen_owner[at] = owner;
-    turns->seen_virtual[at] = 0;
-    turns->seen_charged[at] = load(&seat->charged);
+    turns->seen_weight[at] = weight;
 }
 
 /* It does not go back, and is not further from us than a share that was there could be. What is beyond that is not
@@ -122,6 +126,23 @@ void neighbours_catch_up(struct turns *turns, uint64_t now)
         turns->virtual = sibling;
     if (least != UINT64_MAX && least > lag && turns->virtual < least - lag)
         turns->virtual = least - lag;
+}
+
+void turns_weigh(struct turns *turns, struct turns_share share, uint64_t now)
+{
+    uint32_t before = turns->share.weight;
+    turns->share = share;
+    if (before == share.weight || turns->page == NULL || share.weight == 0)
+        return;
+    uint64_t at = turns_look(turns, now).least;
+    int holder = seats_of(load(&turns->page->turn));
+    if (at == UINT64_MAX && holder != TURNS_NO_SEAT && seats_taken(turns, holder))
+        at = neighbours_virtual(turns, holder);
+    if (at == UINT64_MAX || (turns->virtual < at && share.weight < before))
+        return; /* it was owed this much by a part that it no longer has */
+    uint64_t far = turns->virtual > at ? turns->virtual - at : at - turns->virtual;
+    far = far / share.weight * before;
+    turns->virtual = turns->virtual > at ? at + far : at > far ? at - far : 0;
 }
 
 bool neighbours_outrank(const struct turns *turns, uint64_t most, uint64_t now)

@@ -14,7 +14,7 @@
 /* How long who is not first leaves a free turn to who is. */
 #define COURTESY (300 * TURNS_MICROSECOND)
 /* Beside a turn that lasts this much longer, who comes back to work may launch a little: the driver gives it
- * slices, and a short request does not wait for the end of a long kernel. */
+ * slices, and a short request does not wait for the end of a long kernel. Who hurries may as far as its part goes. */
 #define LONG (2 * TURNS_MILLISECOND)
 /* How far who runs in a lane may get ahead of the others, how long it keeps out of the way of what is to be measured,
  * and when it looks again. */
@@ -55,10 +55,13 @@ static void raise_rank(struct turns *turns, uint64_t now)
 static bool may_be_guest(struct turns *turns, uint64_t predicted, uint64_t word, uint64_t now)
 {
     int holder = seats_of(word);
-    return turns->woken && predicted != 0 && turns->visited + predicted <= QUANTUM / 2 &&
-           seats_until(word) > now + LONG &&
-           load(&turns->page->seats[holder].rank) <= turns->share.rank &&
-           turns->virtual <= neighbours_virtual(turns, holder) + seats_scaled(QUANTUM / 2, turns->share.weight);
+    if (predicted == 0 || seats_until(word) <= now + LONG || load(&turns->page->seats[holder].rank) > turns->share.rank)
+        return false;
+    uint64_t theirs = neighbours_virtual(turns, holder);
+    if (turns->hurries && turns->virtual <= theirs)
+        return true;
+    return turns->woken && turns->visited + predicted <= QUANTUM / 2 &&
+           turns->virtual <= theirs + seats_scaled(QUANTUM / 2, turns->share.weight);
 }
 
 /* In the lane no turn is taken, or who fills it would wait for who does not. Where nobody wants one the device is ours

@@ -60,7 +60,8 @@ struct turns {
     uint64_t floor_due;  /* when a share of a lower rank is owed a turn */
     uint64_t seen_owner[ALIQUOT_SEATS_MAX];   /* of neighbours: who sat there, */
     uint64_t seen_virtual[ALIQUOT_SEATS_MAX]; /* how far it was, which never goes back, */
-    uint64_t seen_charged[ALIQUOT_SEATS_MAX]; /* and what it was charged */
+    uint64_t seen_charged[ALIQUOT_SEATS_MAX]; /* what it was charged, */
+    uint32_t seen_weight[ALIQUOT_SEATS_MAX];  /* and by which part */
 };
 
 /* Who stands where among those who wait, seen from us. */
@@ -79,6 +80,10 @@ void turns_begin(struct turns *turns, aliquot_turns *page, uint64_t owner);
 
 /* Begin anew, knowing nothing of the neighbours and owed nothing: what we knew was of no use. */
 void turns_forget(struct turns *turns);
+
+/* What the limits say now. Where the weight is another, a lead stays what it is in time, for at a tenth of the
+ * weight it would else count tenfold; a debt as well, but it shrinks with the weight. */
+void turns_weigh(struct turns *turns, struct turns_share share, uint64_t now);
 
 /* Take a seat or find the own one, write it anew. False: none is free. */
 bool turns_sit(struct turns *turns, uint64_t now);

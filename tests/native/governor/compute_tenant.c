@@ -11,10 +11,11 @@
  *   streams=N      in turns on so many streams
  *   graph=N        graphs of N kernels
  *   cooperative=1  by cuLaunchCooperativeKernel
- *   sync=N         wait after each N launches
+ *   sync=N         wait after each N launches; how long it waits is told from the first of them on
  *   think=NS       do something else for so long after each wait, or each launch
  *   begin=NS       not before
  *   end=NS         instead of END_NS
+ *   after=NS       tells of waits only from then on
  *   report=1       a line when it has a context
  *   stops=NS       launches nothing: every NS it writes a line and reads one, and the clock stands still meanwhile
  *   fork=N         after N launches: the child tries to launch as well, and ends
@@ -44,7 +45,7 @@ static void *library, *driver;
 static uint64_t (*now)(void);
 static int (*wait_until)(uint64_t);
 static void *function, *streams[16], *graph;
-static uint64_t kernel = 100000, think, begin, end_ns, stops;
+static uint64_t kernel = 100000, think, begin, end_ns, after_ns, stops;
 static unsigned stream_count = 1, graph_size, sync_each, cooperative, report, fork_after;
 static const char *spread = "";
 static unsigned seed = 1;
@@ -179,6 +180,7 @@ static void take_word(char *word)
     } words[] = {{"kernel", &kernel, NULL},       {"think", &think, NULL},
                  {"begin", &begin, NULL},         {"streams", NULL, &stream_count},
                  {"end", &end_ns, NULL},          {"stops", &stops, NULL},
+                 {"after", &after_ns, NULL},
                  {"graph", NULL, &graph_size},    {"sync", NULL, &sync_each},
                  {"seed", NULL, &seed},           {"cooperative", NULL, &cooperative},
                  {"report", NULL, &report},       {"fork", NULL, &fork_after}};
@@ -206,12 +208,13 @@ static void stop_now_and_then(uint64_t end)
 static uint64_t compute(uint64_t end)
 {
     int (*synchronize)(void) = (int (*)(void))symbol(library, "cuCtxSynchronize");
-    uint64_t launches = 0;
+    uint64_t launches = 0, before = now();
     for (; now() < end; launches++) {
         if (fork_after != 0 && launches == fork_after)
             fork_once();
         void *stream = streams[launches % stream_count];
-        uint64_t before = now();
+        if (sync_each == 0 || launches % sync_each == 0)
+            before = now();
         if (graph_size != 0)
             must(launch_graph(graph, stream), "cuGraphLaunch");
         else
@@ -219,7 +222,9 @@ static uint64_t compute(uint64_t end)
         bool wait = sync_each != 0 && launches % sync_each == sync_each - 1;
         if (wait) {
             must(synchronize(), "cuCtxSynchronize");
-            waited(now() - before);
+            uint64_t since = before > CLOCK_BEGINS + after_ns ? before : CLOCK_BEGINS + after_ns;
+            if (now() > since)
+                waited(now() - since);
         }
         if (think != 0 && (wait || sync_each == 0))
             must(wait_until(now() + think), "WaitUntil");

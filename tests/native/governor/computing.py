@@ -121,12 +121,17 @@ class Card:
         process = subprocess.Popen(
             [program, where, str(end_ns), *words],
             env=kept,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         self.box.started.append(process)
         return process
+
+    def engine_ns(self) -> dict[int, int]:
+        """What each process, by pid, truly had of the engine up to now."""
+        return {one["pid"]: one["compute_ns"] for one in self.truth()["accounts"]}
 
     def together(self, end_ns: int, *tenants: tuple[Path | None, str]) -> list[dict[str, Any]]:
         """Run tenants that arrive in this order; each with its answer and, as ``true_ns``, the engine time
@@ -136,11 +141,36 @@ class Card:
             for place, (share, words) in enumerate(tenants, start=1)
         ]
         answers = [finished(process) for process in started]
-        accounts = {one["pid"]: one for one in self.truth()["accounts"]}
-        return [answer | {"true_ns": accounts[answer["pid"]]["compute_ns"]} for answer in answers]
+        had = self.engine_ns()
+        return [answer | {"true_ns": had[answer["pid"]]} for answer in answers]
 
     def truth(self) -> dict[str, Any]:
         return self.box.run("oracle.py", str(self.device))
+
+
+class Stopwatch:
+    """A process beside the shares that stops a device's virtual clock each ``step_ns`` from ``begin_ns`` on,
+    until it is told to go on."""
+
+    def __init__(self, card: Card, step_ns: int, *, begin_ns: int = 0, place: int, of: int) -> None:
+        words = (f"stops={step_ns}", f"begin={begin_ns}")
+        self.process = card.start(None, 1000 * SECOND, *words, place=place, of=of)
+        self.stopped = False
+
+    def next_stop(self) -> int:
+        """Let the clock go on to the next stop; what it says there."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        if self.stopped:
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+        self.stopped = True
+        return int(json.loads(self.process.stdout.readline())["now"])
+
+    def end(self) -> None:
+        """The clock goes on without it."""
+        self.process.kill()
+        self.process.communicate()
 
 
 def finished(process: subprocess.Popen[str]) -> dict[str, Any]:

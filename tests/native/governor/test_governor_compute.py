@@ -17,6 +17,7 @@ from tests.native.governor.computing import (
     MILLISECOND,
     SECOND,
     Card,
+    Stopwatch,
     finished,
     points_off,
 )
@@ -228,6 +229,43 @@ def test_a_short_request_does_not_wait_for_the_end_of_a_long_kernel(card: Card) 
     answers = card.together(2 * SECOND, (card.share(300), request), (card.share(700), "kernel=80000000"))
     assert answers[0]["mean_wait"] <= 3 * MILLISECOND
     assert answers[0]["launches"] > 80
+
+
+@pytest.mark.parametrize("part", [100, 300, 700])
+def test_a_loop_of_launch_and_wait_has_its_part_and_waits_for_little(card: Card, part: int) -> None:
+    answers = card.together(
+        SECOND, (card.share(part), "kernel=100000 sync=1"), (card.share(1000 - part), "kernel=100000")
+    )
+    assert max(map(abs, points_off(answers, [part / 10, 100 - part / 10]))) <= 1
+    assert answers[0]["p99_wait"] <= 1600 * MICROSECOND  # 0.1 ms of it the kernel
+    assert busy_percent(card, answers) >= 93
+    assert max(map(abs, charge_off(card, answers))) <= 1
+
+
+def test_who_launches_slower_than_the_device_works_leaves_it_busy(card: Card) -> None:
+    answers = card.together(
+        SECOND, (card.share(300), "kernel=5000 think=10000"), (card.share(700), "kernel=100000")
+    )
+    assert max(map(abs, points_off(answers, [30, 70]))) <= 2
+    assert busy_percent(card, answers) >= 94
+    assert max(map(abs, charge_off(card, answers))) <= 1
+
+
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_long_kernel_of_one_that_died_holds_nobody_up(card: Card, way: signal.Signals) -> None:
+    moment = 300 * MILLISECOND
+    victim = card.start(card.share(900), 1000 * SECOND, "kernel=80000000", place=1, of=3)
+    loop = ("kernel=100000", "sync=20", f"after={moment}")
+    neighbour = card.start(card.share(100), moment + SECOND // 5, *loop, place=2, of=3)
+    watch = Stopwatch(card, moment, place=3, of=3)
+    watch.next_stop()
+    victim.send_signal(way)
+    if way == signal.SIGKILL:
+        victim.wait()
+    watch.end()
+    answer = finished(neighbour)
+    victim.send_signal(signal.SIGCONT)
+    assert answer["longest_wait"] <= 25 * MILLISECOND
 
 
 def test_a_short_kernel_beside_itself_waits_microseconds_only(card: Card) -> None:
