@@ -70,7 +70,13 @@ uint64_t allocate_directly(unsigned device, int *result);
 attempt_function try_direct, try_legacy, try_pitch, try_managed, try_array, try_array_3d, try_mipmap, try_virtual,
     try_virtual_mapped, try_async, try_async_thread, try_pool, try_graph_node, try_captured, try_contexts, try_module,
     try_heap, try_double_free; /* memory.c, memory_indirect.c */
-attempt_function try_race, try_threads, try_fork, try_fork_after, try_exec, try_import;      /* processes.c */
+/* processes.c: what `count` children have at once by `work`, beside what is held already. */
+struct finding together(unsigned count, attempt_function *work, uint64_t held_already);
+/* This program, started anew, fills what it gets. */
+attempt_function executed;
+
+attempt_function try_race, try_threads, try_fork, try_fork_after, try_exec; /* processes.c */
+attempt_function try_import, try_mail;                                     /* handed.c */
 attempt_function try_addresses, try_deepbind, try_twice, try_environment, try_limits_file; /* ways.c */
 attempt_function try_static;                                                   /* processes.c */
 attempt_function try_launch, try_launch_thread, try_launch_extended, try_launch_cooperative, try_launch_legacy,

@@ -47,6 +47,7 @@ const struct attempt attempts[] = {
     {"fork-after", "processes", "start CUDA, then fork", try_fork_after, AS_IT_IS, false},
     {"exec", "processes", "fork and exec", try_exec, AS_IT_IS, false},
     {"import", "processes", "memory of a process that has ended", try_import, AS_IT_IS, false},
+    {"mail", "processes", "a descriptor of memory of a process that has ended", try_mail, AS_IT_IS, false},
     {"library-path-unset", "ways", "LD_LIBRARY_PATH unset", try_environment, NO_LIBRARY_PATH, false},
     {"library-path-empty", "ways", "LD_LIBRARY_PATH empty", try_environment, EMPTY_LIBRARY_PATH, false},
     {"aliquot-variables", "ways", "ALIQUOT_* edited", try_environment, OTHER_SHARE, false},

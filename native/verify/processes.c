@@ -45,7 +45,7 @@ static bool add_member(struct crew *crew, int hold_reader, struct finding (*work
 }
 
 /* All that the members have at once. A member that died before it answered makes the sum unknown. */
-static struct finding together(unsigned count, struct finding (*work)(void), uint64_t held_already)
+struct finding together(unsigned count, struct finding (*work)(void), uint64_t held_already)
 {
     struct crew crew = {0};
     int hold[2];
@@ -107,7 +107,7 @@ struct finding try_fork_after(void)
     return together(2, without_starting, result == 0 ? half : 0);
 }
 
-static struct finding executed(void)
+struct finding executed(void)
 {
     struct finding finding = {0};
     if (!program_fill(&finding))
@@ -124,64 +124,9 @@ struct finding try_exec(void)
     return together(2, executed, own.granted);
 }
 
-struct ipc_handle {
-    char bytes[64];
-};
-
-/* In a child: half of the share, and its handle; alive until `hold` closes. */
-static void export_half(int out, int hold)
-{
-    struct ipc_handle handle = {{0}};
-    device_pointer pointer = 0;
-    char waiting;
-    int result = driver_begin(0);
-    if (result == 0)
-        result = CALL("cuMemAlloc_v2", (device_pointer *, size_t), &pointer, share.limit[0] / 2);
-    if (result == 0)
-        result = CALL("cuIpcGetMemHandle", (struct ipc_handle *, device_pointer), &handle, pointer);
-    if (write(out, &result, sizeof result) == (ssize_t)sizeof result &&
-        write(out, &handle, sizeof handle) == (ssize_t)sizeof handle)
-        (void)!read(hold, &waiting, 1);
-    _exit(0);
-}
-
-static int open_half(int in)
-{
-    struct ipc_handle handle;
-    device_pointer pointer;
-    int result = NO_FUNCTION;
-    if (read(in, &result, sizeof result) != (ssize_t)sizeof result || result != 0 ||
-        read(in, &handle, sizeof handle) != (ssize_t)sizeof handle)
-        return result;
-    result = driver_begin(0);
-    if (result != 0)
-        return result;
-    return CALL("cuIpcOpenMemHandle_v2", (device_pointer *, struct ipc_handle, unsigned), &pointer, handle, 1);
-}
-
-/* Memory of a process that has ended, kept by who had opened it; then another fills the share. */
-struct finding try_import(void)
-{
-    int out[2], hold[2];
-    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(hold, O_CLOEXEC) != 0)
-        return with_note(judged(0, share.limit[0], 0), BROKEN, "no pipe");
-    pid_t exporter = fork();
-    if (exporter == 0) {
-        close(hold[1]);
-        export_half(out[1], hold[0]);
-    }
-    close(out[1]);
-    int result = open_half(out[0]);
-    close(hold[1]);
-    if (exporter > 0)
-        waitpid(exporter, NULL, 0);
-    if (result != 0)
-        return with_note(judged(0, share.limit[0], result), HELD, driver_says(result));
-    return together(1, executed, share.limit[0] / 2);
-}
-
-/* glibc gives a library that a static program loads no thread-local variables, so most drivers crash there
- * before they allocate: then what the share is shown as is all that can be asked. */
+/* glibc finds thread-local variables of a library that a static program loads only where that asks for them as
+ * little as can be, so some drivers crash there before they allocate: then what the share is shown as is all that
+ * can be asked. */
 struct finding try_static(void)
 {
     size_t total = 0;

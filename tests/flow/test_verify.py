@@ -36,6 +36,7 @@ def test_a_share_is_taken_tried_and_given_back(gpu_box: Box) -> None:
         "race",
         "exec",
         "import",
+        "mail",
         "loaded-twice",
         "get-proc-address",
     ):

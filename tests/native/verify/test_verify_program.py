@@ -36,6 +36,7 @@ NOTHING_STOPS = {
     "fork",
     "exec",
     "import",
+    "mail",
     "get-proc-address",
     "deepbind",
     "loaded-twice",
