@@ -190,6 +190,6 @@ void admission_wait(struct gate *gate, uint64_t predicted)
             return;
         pthread_mutex_unlock(&gate->lock);
         clock_wait(look, wake, woken);
-        pthread_mutex_lock(&gate->lock);
+        gate_lock(gate);
     }
 }

@@ -152,7 +152,7 @@ static void enter_slowly(struct launch *launch, struct gate *gate, struct estima
     wait_while_paused();
     if (REAL(cuCtxGetCurrent, CUresult (*)(CUcontext *))(&context) != CUDA_SUCCESS || context == NULL)
         return;
-    pthread_mutex_lock(&gate->lock);
+    gate_lock(gate);
     uint64_t predicted = estimate_scaled(__atomic_load_n(&shape->ns, __ATOMIC_RELAXED), gate->ratio);
     uint64_t now = clock_now();
     charges_close_batch(gate, now);
@@ -193,7 +193,7 @@ void gate_leave(const struct launch *launch)
 {
     if (launch->gate == NULL || !launch->solo)
         return;
-    pthread_mutex_lock(&launch->gate->lock);
+    gate_lock(launch->gate);
     charges_close_batch(launch->gate, clock_now());
     pthread_mutex_unlock(&launch->gate->lock);
     if (launch->measured)
@@ -206,7 +206,7 @@ void gate_before_stream_ends(CUstream stream)
 {
     for (unsigned device = 0; opened && device < share.devices; device++) {
         struct gate *gate = &gates[device];
-        pthread_mutex_lock(&gate->lock);
+        gate_lock(gate);
         if (gate->batches.open && gate->batches.open_stream == stream)
             charges_close_batch(gate, clock_now());
         pthread_mutex_unlock(&gate->lock);
@@ -219,7 +219,7 @@ void gate_context_gone(void)
 {
     for (unsigned device = 0; opened && device < share.devices; device++) {
         struct gate *gate = &gates[device];
-        pthread_mutex_lock(&gate->lock);
+        gate_lock(gate);
         if (gate->batches.open)
             gate->batches.ring[(gate->batches.first + gate->batches.count - 1) % BATCHES_MAX].measured = false;
         charges_close_batch(gate, clock_now());

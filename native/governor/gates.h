@@ -53,6 +53,13 @@ static inline bool gate_has_turns(const struct gate *gate, uint64_t now)
     return gate->turns.page != NULL && now >= gate->distrust_until;
 }
 
+/* What is decided under the lock may look at the page. */
+static inline void gate_lock(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    turns_mind_page(&gate->turns);
+}
+
 /* The oldest batch that is not accounted for, or NULL. */
 static inline const struct batch *gate_oldest(const struct gate *gate)
 {

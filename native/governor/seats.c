@@ -1,7 +1,13 @@
 /* The own seat: taking it, saying there what we do, and what we were charged. */
 #include "seats.h"
 
+#include <errno.h>
 #include <stddef.h>
+#include <sys/mman.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 
 /* ---- life ---- */
 
@@ -17,6 +23,16 @@ void turns_forget(struct turns *turns)
     turns_begin(turns, turns->page, turns->owner);
     turns->share = share;
     turns->charged = charged;
+}
+
+void turns_mind_page(struct turns *turns)
+{
+    int before = errno;
+    if (turns->page != NULL && madvise(turns->page, sizeof *turns->page, MADV_POPULATE_READ) != 0 && errno == EFAULT) {
+        turns->page = NULL;
+        turns_forget(turns);
+    }
+    errno = before;
 }
 
 /* ---- a seat ---- */

@@ -81,6 +81,10 @@ void turns_begin(struct turns *turns, aliquot_turns *page, uint64_t owner);
 /* Begin anew, knowing nothing of the neighbours and owed nothing: what we knew was of no use. */
 void turns_forget(struct turns *turns);
 
+/* Before the page is looked at: where a tenant has cut the file short, a touch would end this process. Then there is
+ * none any more. Kernels before 5.14 cannot be asked. */
+void turns_mind_page(struct turns *turns);
+
 /* What the limits say now. Where the weight is another, a lead stays what it is in time, for at a tenth of the
  * weight it would else count tenfold; a debt as well, but it shrinks with the weight. */
 void turns_weigh(struct turns *turns, struct turns_share share, uint64_t now);
