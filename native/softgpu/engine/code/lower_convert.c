@@ -165,8 +165,29 @@ static void real_to_real(sg_lowering *l, const sg_instruction *instruction, sg_w
     write_real(l, from, to, &instruction->operands[0]);
 }
 
+static bool is_scratch(const sg_lowering *l, sg_column column) {
+    bool found = false;
+    for (unsigned i = 0; i < l->made_32; i++)
+        found |= l->scratch_32[i] == column;
+    for (unsigned i = 0; i < l->made_64; i++)
+        found |= l->scratch_64[i] == column;
+    return found;
+}
+
+/* Where a move comes last, the step that made its source writes where the move would. */
+static void drop_last_move(sg_lowering *l, size_t begin) {
+    size_t count = l->module->insn_count;
+    sg_insn *move = &l->module->insns[count - 1];
+    if (count < begin + 2 || (move->handler != H_mov_32 && move->handler != H_mov_64) ||
+        move[-1].operand[0] != move->operand[1] || !is_scratch(l, move->operand[1]))
+        return;
+    move[-1].operand[0] = move->operand[0];
+    l->module->insn_count--;
+}
+
 void sg_lower_cvt(sg_lowering *l, const sg_instruction *instruction) {
     sg_want_operands(l, 2, 2);
+    size_t begin = l->module->insn_count;
     sg_word to = l->attributes.type[0], from = l->attributes.type[1];
     if (is_integer(to) && is_integer(from)) {
         value read = read_integer(l, &instruction->operands[1], from);
@@ -180,6 +201,7 @@ void sg_lower_cvt(sg_lowering *l, const sg_instruction *instruction) {
     } else {
         real_to_real(l, instruction, to, from);
     }
+    drop_last_move(l, begin);
 }
 
 /* cvt.rn.f16x2.f32 d, a, b: a into the high half. */

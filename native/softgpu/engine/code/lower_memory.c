@@ -24,6 +24,16 @@ static sg_handler_id load_handler(sg_word type, bool wide) {
     }
 }
 
+/* What the access is most likely, by how its address is made: `handler` is the one for any. */
+static uint16_t likeliest(const sg_insn *access, sg_handler_id handler, sg_word type) {
+    if (access->count == 1 && access->space == SPACE_SHARED && access->mode == ADDRESS_NARROW)
+        return (uint16_t)(handler + H_ld_32_shared - H_ld_32);
+    if (access->count == 1 && access->mode >= ADDRESS_INDEX_S32 && (unsigned)access->target == sg_bytes(type) &&
+        (access->space == SPACE_GLOBAL || access->space == SPACE_GENERIC))
+        return (uint16_t)(handler + H_ld_32_row - H_ld_32);
+    return (uint16_t)handler;
+}
+
 static sg_column load_destination(sg_lowering *l, const sg_operand *operand, sg_word type, bool wide) {
     if (operand->kind == OPERAND_SINK)
         return sg_scratch(l, wide ? 8 : 4);
@@ -73,7 +83,7 @@ void sg_lower_ld(sg_lowering *l, const sg_instruction *instruction) {
     sg_address(l, &instruction->operands[1], l->attributes.space, &access);
     for (unsigned i = 0; i < count; i++)
         access.operand[i] = load_destination(l, component(l, to, i, count), type, wide);
-    access.handler = (uint16_t)load_handler(type, wide);
+    access.handler = likeliest(&access, load_handler(type, wide), type);
     *sg_emit(l, H_nop) = access;
     /* What is signed is extended to the 16 bits of such a register, not to the column's 32. */
     for (unsigned i = 0; i < count && (type == W_s8 || type == W_s16); i++) {
@@ -100,7 +110,8 @@ void sg_lower_st(sg_lowering *l, const sg_instruction *instruction) {
     for (unsigned i = 0; i < count; i++)
         access.operand[i] = sg_low_source(l, component(l, &instruction->operands[1], i, count), type);
     unsigned bits = sg_bits(type);
-    access.handler = bits == 8 ? H_st_8 : bits == 16 ? H_st_16 : bits == 32 ? H_st_32 : H_st_64;
+    sg_handler_id handler = bits == 8 ? H_st_8 : bits == 16 ? H_st_16 : bits == 32 ? H_st_32 : H_st_64;
+    access.handler = likeliest(&access, handler, type);
     *sg_emit(l, H_nop) = access;
 }
 
@@ -130,6 +141,15 @@ static void atomic_operands(sg_lowering *l, const sg_operand *from, bool swaps, 
         access->operand[2] = access->operand[1], access->operand[6] = access->operand[5];
 }
 
+/* Nothing else mentions the register: compilers have atom where they could have red. Uses are counted in
+ * kernels only. */
+static bool is_unread(const sg_operand *result) { return result->kind == OPERAND_REGISTER && result->reg->uses == 1; }
+
+static bool counts(const sg_insn *access) {
+    return access->variant == W_add && access->count == 1 && !(access->flags & 2) &&
+           (access->space == SPACE_GLOBAL || access->space == SPACE_GENERIC);
+}
+
 /* Components of a vector are atomic one by one: an instruction each. The first checks the whole. */
 void sg_lower_atom(sg_lowering *l, const sg_instruction *instruction) {
     bool wanted = instruction->opcode[0] == 'a'; /* red gives no result */
@@ -156,7 +176,10 @@ void sg_lower_atom(sg_lowering *l, const sg_instruction *instruction) {
             results[moved] = access.operand[0];
             access.operand[0] = parts[moved++] = sg_scratch(l, 4);
         }
+        result &= count > 1 || !part || !is_unread(part);
         access.flags = (uint8_t)((sg_words[type].kind == KIND_SIGNED) | result << 1 | (is_half && sg_is_bf16(type)) << 2);
+        if (count == 1 && counts(&access) && (access.handler == H_atom_32 || access.handler == H_atom_64))
+            access.handler = access.handler == H_atom_32 ? H_count_32 : H_count_64;
         *sg_emit(l, H_nop) = access;
         access.count = 1;
         access.immediate += sg_bytes(type);

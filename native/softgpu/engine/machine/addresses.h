@@ -4,6 +4,8 @@
 
 #include "lanes.h"
 
+enum { HALF = LANES / 2 };
+
 static inline int first_lane(uint32_t mask) { return __builtin_ctz(mask); }
 
 /* Of one lane. */
@@ -59,61 +61,6 @@ static inline void all_addresses(sg_warp *warp, const sg_insn *insn, uint64_t *e
     } else {
         addresses(warp, insn, ea);
     }
-}
-
-/* Whether a column is `low`, `low + by`, `low + 2 by`, ...; `by` is 0 or 1. */
-static inline bool goes_up_32(const uint32_t *column, uint32_t low, uint32_t by);
-static inline bool goes_up_64(const uint64_t *column, uint64_t low, uint64_t by) {
-    uint64_t differ = 0;
-    EACH_LANE differ |= column[i] ^ (low + by * (uint64_t)i);
-    return !differ;
-}
-
-/* GCC ends this loop with a reduction of the differences in six dependent steps; a mask needs none. */
-#if defined(__AVX512F__)
-static inline bool goes_up_32(const uint32_t *column, uint32_t low, uint32_t by) {
-    const __m512i ramp = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    __m512i first = _mm512_add_epi32(_mm512_set1_epi32((int)low), _mm512_and_si512(ramp, _mm512_set1_epi32(0 - (int)by)));
-    __m512i second = _mm512_add_epi32(first, _mm512_set1_epi32(16 * (int)by));
-    return !(_mm512_cmpneq_epi32_mask(first, _mm512_load_si512(column)) |
-             _mm512_cmpneq_epi32_mask(second, _mm512_load_si512(column + 16)));
-}
-#elif defined(__AVX2__)
-static inline bool goes_up_32(const uint32_t *column, uint32_t low, uint32_t by) {
-    const __m256i ramp = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), step = _mm256_set1_epi32(8 * (int)by);
-    __m256i wanted = _mm256_set1_epi32((int)low), same = _mm256_set1_epi32(-1);
-    wanted = _mm256_add_epi32(wanted, _mm256_and_si256(ramp, _mm256_set1_epi32(0 - (int)by)));
-    for (int i = 0; i < LANES; i += 8, wanted = _mm256_add_epi32(wanted, step))
-        same = _mm256_and_si256(same, _mm256_cmpeq_epi32(wanted, _mm256_load_si256((const __m256i *)(column + i))));
-    return _mm256_movemask_epi8(same) == -1;
-}
-#else
-static inline bool goes_up_32(const uint32_t *column, uint32_t low, uint32_t by) {
-    uint32_t differ = 0;
-    EACH_LANE differ |= column[i] ^ (low + by * (uint32_t)i);
-    return !differ;
-}
-#endif
-
-/* base + scale * index of a full warp whose indices are all the same or go up by one: the address of
- * lane 0 and the step; false where they do neither. An index must not wrap on the way. */
-static inline bool indexed_run(const sg_warp *warp, const sg_insn *insn, uint64_t *first, uint64_t *step) {
-    uint64_t base = *SOURCE(uint64_t, 4) + (uint64_t)insn->immediate, scale = (uint32_t)insn->target;
-    if (insn->mode == ADDRESS_INDEX_64) {
-        const uint64_t *index = SOURCE(uint64_t, 5);
-        uint64_t low = index[0], by = index[1] - low;
-        *first = base + low * scale;
-        *step = by * scale;
-        return by <= 1 && goes_up_64(index, low, by);
-    }
-    const uint32_t *index = SOURCE(uint32_t, 5);
-    uint32_t low = index[0], by = index[1] - low;
-    bool is_signed = insn->mode == ADDRESS_INDEX_S32;
-    uint64_t extended = is_signed ? (uint64_t)(int64_t)(int32_t)low : low;
-    bool wraps = is_signed ? (int32_t)index[LANES - 1] < (int32_t)low : index[LANES - 1] < low;
-    *first = base + extended * scale;
-    *step = by * scale;
-    return by <= 1 && !wraps && goes_up_32(index, low, by);
 }
 
 /* Whether every active lane's access lies in [first, last), aligned, and a store in the chunk that is

@@ -85,6 +85,24 @@ ATOM(atom_16, uint16_t, uint32_t, old = exchange_uint16_t(place, insn, b, c))
 ATOM(atom_32, uint32_t, uint32_t, old = exchange_uint32_t(place, insn, b, c))
 ATOM(atom_64, uint64_t, uint64_t, old = exchange_uint64_t(place, insn, b, c))
 
+/* Additions to device memory whose result nobody reads: a result's store would have to be done before the
+ * next lane's addition, which is a barrier to the host. */
+#define COUNT(name, general, T)                                           \
+    HANDLER_FOR(name) {                                                   \
+        uint64_t ea[LANES] __attribute__((aligned(64)));                  \
+        uintptr_t origin;                                                 \
+        all_addresses(warp, insn, ea);                                    \
+        if (warp->mask != (uint32_t)FULL_MASK || !reach_all(warp, insn, ea, sizeof(T), &origin)) { \
+            SG_NAME(general)(warp, insn);                                 \
+            return;                                                       \
+        }                                                                 \
+        const T *b = SOURCE(T, 1);                                        \
+        for (int i = 0; i < LANES; i++)                                   \
+            __atomic_fetch_add((T *)(origin + ea[i]), b[i], __ATOMIC_SEQ_CST); \
+    }
+COUNT(count_32, atom_32, uint32_t)
+COUNT(count_64, atom_64, uint64_t)
+
 /* Floating-point additions: a compare-and-swap of the bits. */
 #define ADD_BITS(T, sum)                                                  \
     old = __atomic_load_n(place, __ATOMIC_RELAXED);                       \

@@ -35,7 +35,8 @@ static void start_warp(sg_warp *warp) {
     warp->ticks = SG_TICK_BRANCHES;
     warp->root.code = grid->kernel->code; /* the rest of it is 0 and stays so */
     warp->root.lanes = lanes;
-    sg_enter_frame(warp, &warp->root);
+    if (warp->frame != &warp->root) /* most blocks end where they began */
+        sg_enter_frame(warp, &warp->root);
     const sg_code *code = grid->kernel->code;
     warp->pc = grid->kernel->module->insns + (warp->prepared ? code->body : code->first);
     sg_set_mask(warp, lanes);
@@ -79,13 +80,13 @@ static bool can_run(const sg_warp *warp) {
 }
 
 /* Up to the next instruction that is not straight, or to a fault. */
-static inline const sg_insn *run_straight(sg_warp *warp) {
-    const sg_insn *insn = warp->pc, *end = insn + insn->straight;
+static inline const sg_insn *run_straight(sg_warp *warp, const sg_insn *insn) {
+    const sg_insn *end = insn + insn->straight;
     warp->instructions += warp->active * insn->straight;
-    while (insn != end && !warp->stop) {
+    do {
         insn->run(warp, insn);
         insn++;
-    }
+    } while (insn != end && !warp->stop);
     warp->instructions -= warp->active * (uint64_t)(end - insn);
     return insn;
 }
@@ -95,7 +96,9 @@ static void run_warp(sg_warp *warp) {
     if (!warp->mask)
         sg_next(warp);
     while (!warp->stop) {
-        const sg_insn *insn = run_straight(warp);
+        const sg_insn *insn = warp->pc;
+        if (insn->straight)
+            insn = run_straight(warp, insn);
         if (warp->stop)
             break;
         warp->pc = insn + 1;

@@ -1,6 +1,6 @@
 /* The shape of a handler that computes: a loop over 32 lanes, written so that the compiler
  * makes vector code of it, straight into the destination when every living lane runs, else
- * into a scratch column that is blended by the mask.
+ * into the warp's scratch column, which is then blended by the mask.
  *
  * Files that include this are compiled once for each instruction set in ISA of
  * CMakeLists.txt; SG_ISA is the set's name. */
@@ -44,21 +44,18 @@ static inline void sg_blend_64(const sg_warp *warp, void *destination, const voi
     }
 }
 
-/* Runs a loop with `out` as the column to fill, of type T, 4 or 8 bytes wide. */
+/* Runs a loop with `out` as the column to fill, of type T, 4 or 8 bytes wide. The scratch column is the
+ * warp's: one on the stack would have every handler align its frame first. */
 #define FILL(T, n, ...)                                                    \
     do {                                                                   \
-        T scratch[LANES] __attribute__((aligned(64)));                     \
-        T *restrict target_ = DESTINATION(T, n);                           \
-        if (warp->full) {                                                  \
-            T *out = target_;                                              \
-            __VA_ARGS__;                                                   \
-        } else {                                                           \
-            T *out = scratch;                                              \
-            __VA_ARGS__;                                                   \
+        T *target_ = DESTINATION(T, n);                                    \
+        T *out = __builtin_assume_aligned(warp->full ? (void *)target_ : (void *)warp->scratch, 64); \
+        __VA_ARGS__;                                                       \
+        if (__builtin_expect(!warp->full, 0)) {                            \
             if (sizeof(T) == 4)                                            \
-                sg_blend_32(warp, target_, scratch);                       \
+                sg_blend_32(warp, target_, warp->scratch);                 \
             else                                                           \
-                sg_blend_64(warp, target_, scratch);                       \
+                sg_blend_64(warp, target_, warp->scratch);                 \
         }                                                                  \
     } while (0)
 

@@ -88,6 +88,8 @@ struct sg_warp {
     sg_block *block;
     sg_worker *worker;
     uint32_t lanes[LANES] __attribute__((aligned(64))); /* `mask`, spread: 0 or ~0 */
+    uint64_t scratch[LANES] __attribute__((aligned(64))); /* what an instruction makes before it is blended, */
+    uint32_t chosen[LANES] __attribute__((aligned(64)));  /* and the lanes for which its condition holds: 0 or ~0 */
     uint32_t tid[3][LANES] __attribute__((aligned(64)));
     sg_frame root;
 };
@@ -147,7 +149,6 @@ struct sg_grid {
     const sg_kernel *kernel;
     const sg_launch *launch;
     uint64_t block_total;
-    _Atomic uint64_t next_block;
     _Atomic int stopping; /* a worker faulted: the others give up */
     _Atomic uint64_t deadline_ns; /* 0: none */
     uint32_t warps_per_block;
@@ -158,7 +159,9 @@ struct sg_grid {
     uint32_t local_limit;  /* bytes of it that may be used */
     unsigned worker_count;
     _Atomic bool pausing;  /* every worker is to stand still: pause.c */
-    pthread_mutex_t lock;  /* of all below */
+    /* On a line of its own: all above is read at every access, and each block changes this. */
+    _Atomic uint64_t next_block __attribute__((aligned(64)));
+    pthread_mutex_t lock __attribute__((aligned(64)));  /* of all below */
     pthread_cond_t resumed;
     unsigned active;       /* workers, of which ... */
     unsigned parked;       /* ... stand still */

@@ -5,20 +5,21 @@ UNARY(mov_32, uint32_t, uint32_t, a)
 UNARY(mov_64, uint64_t, uint64_t, a)
 HANDLER_FOR(mov_pred) { sg_set_predicate(warp, insn, 0, PREDICATE(1)); }
 
-static inline void spread(uint32_t bits, uint32_t *lanes) {
+static inline const uint32_t *spread(sg_warp *warp, uint32_t bits) {
     static const uint32_t bit[LANES] __attribute__((aligned(64))) = {
         1u << 0,  1u << 1,  1u << 2,  1u << 3,  1u << 4,  1u << 5,  1u << 6,  1u << 7,  1u << 8,  1u << 9,  1u << 10,
         1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15, 1u << 16, 1u << 17, 1u << 18, 1u << 19, 1u << 20, 1u << 21,
         1u << 22, 1u << 23, 1u << 24, 1u << 25, 1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31};
+    uint32_t *lanes = warp->chosen;
     EACH_LANE lanes[i] = (bits & bit[i]) == bit[i] ? ~0u : 0;
+    return lanes;
 }
 
 /* flags: 1 the predicate is negated. */
 #define SELECT(name, T)                                                   \
     HANDLER_FOR(name) {                                                   \
         const T *a = SOURCE(T, 1), *b = SOURCE(T, 2);                     \
-        uint32_t chosen[LANES] __attribute__((aligned(64)));              \
-        spread(insn->flags & 1 ? ~PREDICATE(3) : PREDICATE(3), chosen);   \
+        const uint32_t *chosen = spread(warp, insn->flags & 1 ? ~PREDICATE(3) : PREDICATE(3)); \
         FILL(T, 0, EACH_LANE out[i] = chosen[i] ? a[i] : b[i]);           \
     }
 SELECT(selp_32, uint32_t)
@@ -64,7 +65,7 @@ HANDLER_FOR(unpack_64) {
 #define COMPARE(name, T, expression)                                      \
     HANDLER_FOR(name) {                                                   \
         const T *a_ = SOURCE(T, 1), *b_ = SOURCE(T, 2);                   \
-        uint32_t result[LANES] __attribute__((aligned(64)));              \
+        uint32_t *result = warp->chosen;                                  \
         EACH_LANE {                                                       \
             T a = a_[i], b = b_[i];                                       \
             result[i] = (expression) ? ~0u : 0;                           \
@@ -121,7 +122,7 @@ HANDLER_FOR(combine_predicate) {
 
 /* set: `immediate` where the comparison holds, else zero. */
 HANDLER_FOR(predicate_to_word) {
-    uint32_t chosen[LANES] __attribute__((aligned(64))), word = (uint32_t)insn->immediate;
-    spread(PREDICATE(1), chosen);
+    const uint32_t *chosen = spread(warp, PREDICATE(1));
+    uint32_t word = (uint32_t)insn->immediate;
     FILL(uint32_t, 0, EACH_LANE out[i] = chosen[i] & word);
 }

@@ -208,7 +208,8 @@ void sg_finish_lanes(sg_warp *warp, uint32_t lanes) {
     }
     if (warp->block->awaited)
         sg_recheck_barriers(warp->block);
-    sg_recheck_cluster(warp->block);
+    if (warp->block->cluster_arrived)
+        sg_recheck_cluster(warp->block);
 }
 
 /* Ready fragments other than the running one take turns once one has looped too long. */
