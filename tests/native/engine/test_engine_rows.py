@@ -3,6 +3,7 @@
 # ruff: noqa: E501 -- lines of PTX
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ START = """ld.param.u64 %d1, [x]; ld.param.u64 %d2, [out]; mov.u32 %r1, %tid.x; 
 cvta.to.global.u64 %d3, %d1; cvta.to.global.u64 %d4, %d2; mul.wide.u32 %d5, %r1, 4; add.s64 %d6, %d4, %d5;
 """
 # %r4: the index of a lane, of its column %r2 and its row %r3
-SHAPES = {
+SHAPES: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "one row": ("add.u32 %r4, %r1, 3;", lambda column, row: 16 * row + column + 3),
     "a tile": ("mad.lo.u32 %r4, %r3, 40, %r2;", lambda column, row: 40 * row + column),
     "the same row twice": ("mov.u32 %r4, %r2;", lambda column, row: column + 0 * row),
