@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -102,6 +103,21 @@ def test_killed_it_harms_nobody_is_named_and_comes_back_by_hand(gpu_box: Box, le
     assert by_hand.wait(timeout=10) == 0
 
 
+def test_one_that_is_stopped_is_told_from_one_that_is_gone(gpu_box: Box, lease: str) -> None:
+    box = gpu_box
+    pid = keeper_of(box, lease)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with Beats(box.runtime / "shares" / lease / "limits") as beats:
+            beats.beat(time.monotonic_ns() - 11 * 10**9, began=1)
+        assert shown(box, lease)["keeper"] == {"state": "gone", "pid": pid}
+        assert f"process {pid} is stopped or hangs: fair acts as cap" in box.aliquot("show", lease).stdout
+        assert f"kill -CONT {pid}" in box.aliquot("leases").stderr
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    until(lambda: shown(box, lease)["keeper"]["state"] == "kept")
+
+
 def test_a_command_that_runs_hosts_it_and_its_end_is_not_delayed(gpu_box: Box) -> None:
     box = gpu_box
     with box.tenant("1GiB") as tenant:
@@ -193,6 +209,44 @@ def _told(box: Box, lease: str, what: str) -> list[str]:
     asked = "SELECT detail FROM event JOIN lease ON event.lease = lease.seq WHERE what = ? AND lease.id = ?"
     with contextlib.closing(sqlite3.connect(box.state / "book.sqlite")) as book:
         return [detail for (detail,) in book.execute(asked, (what, lease))]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a pid namespace needs root")
+def test_who_is_called_otherwise_inside_is_found_and_never_taken_for_dead(gpu_box: Box, lease: str) -> None:
+    """Its pid inside is that of another process, or of none, outside."""
+    box = gpu_box
+    apart = ("unshare", "--pid", "--fork", "--kill-child", sys.executable, str(KEEPER_TENANT))
+    with within(box, lease, *apart) as inside, within(box, lease) as beside:
+        assert inside.pid == 1
+        assert inside("take", GIB)["result"] == 0
+
+        def processes() -> dict[int, dict[str, Any]]:
+            return {one["pid"]: one for one in shown(box, lease)["ledger"]["processes"]}
+
+        outer = until(lambda: processes()[1]["outerPid"])
+        status = Path(f"/proc/{outer}/status").read_text()
+        assert re.search(r"^NSpid:.*\t1$", status, re.MULTILINE)
+        assert outer in [one["pid"] for one in _on_the_gpu(box)]
+        # At the limit everybody looks for the dead, by their locks: it is none of them.
+        assert beside("take", 3 * GIB)["result"] == 2
+        assert beside("take", 2 * GIB)["result"] == 0
+        assert processes()[1]["usedBytes"][0] > GIB
+        assert shown(box, lease)["ungoverned"] == []
+
+
+# ---- versions of the governor ----
+
+
+def test_an_upgrade_s_leftover_goes_and_what_runs_stays(gpu_box: Box) -> None:
+    box = gpu_box
+    with box.tenant("1GiB") as tenant:
+        (used,) = (folder.parent for folder in (box.state / "lib").glob("*/governor"))
+        left = shutil.copytree(used, used.with_name("0123456789abcdef"))
+        for folder in (used, left):
+            os.utime(folder, (0, 0))  # both of long ago
+        assert box.aliquot("leases").returncode == 0
+        assert (used.exists(), left.exists()) == (True, False)
+        assert tenant("take", MIB)["result"] == 0
 
 
 # ---- the page of turns ----

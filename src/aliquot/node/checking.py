@@ -121,7 +121,7 @@ def _keepers(paths: Paths) -> Iterator[Check]:
     keeping = {lease: keeping_of(paths, lease, now=time.monotonic_ns()) for lease in live}
     gone = [lease for lease, how in keeping.items() if how is Keeping.GONE]
     for lease in gone:
-        notice = keeper_gone(lease)
+        notice = keeper_gone(paths, lease)
         yield Check("keepers", False, notice.text, notice.fix)
     if not gone:
         kept = sum(how is Keeping.KEPT for how in keeping.values())

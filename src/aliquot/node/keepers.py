@@ -96,6 +96,12 @@ def keeping_of(paths: Paths, lease: Lease, *, now: int) -> Keeping | None:
     return None if kept is None else kept.keeping(now)
 
 
-def keeper_gone(lease: Lease) -> Notice:
-    text = f"lease {lease.id} has no keeper: {lease.policy.value} acts as cap, and nobody watches over it"
-    return Notice("keeper-gone", Severity.WARNING, text, f"aliquot keeper {lease.id}")
+def keeper_gone(paths: Paths, lease: Lease) -> Notice:
+    """Of a lease whose keeper has not looked for ten seconds: what it means, and what mends it."""
+    from aliquot.node.keeping import keeper_pid
+
+    pid = keeper_pid(paths, lease.id)
+    who = "has no keeper" if pid is None else f"has a keeper that is stopped or hangs (process {pid})"
+    text = f"lease {lease.id} {who}: {lease.policy.value} acts as cap, and nobody watches over it"
+    fix = f"aliquot keeper {lease.id}" if pid is None else f"kill -CONT {pid}"
+    return Notice("keeper-gone", Severity.WARNING, text, fix)

@@ -122,7 +122,7 @@ class Machine:
         found = self.book.leases(live=None if ended else True, since=since)
         for lease in found:
             if self.keeping(lease) is enforcement.Keeping.GONE:
-                self.notices.append(keeper_gone(lease))
+                self.notices.append(keeper_gone(self.paths, lease))
         return found
 
     def find_lease(self, text: str) -> Lease:

@@ -99,6 +99,8 @@ def keeper_text(story: LeaseStory) -> str:
     again = f"`aliquot keeper {lease.id}` starts one"
     if story.keeping is Keeping.GONE:
         means = "" if lease.policy is Policy.CAP else f": {lease.policy.value} acts as cap meanwhile"
+        if story.keeper_pid is not None:
+            return f"process {story.keeper_pid} is stopped or hangs{means}"
         return f"gone{means}; {again}"
     if story.keeping is Keeping.NEVER:
         return f"none, as of an older Aliquot; {again}"
