@@ -32,7 +32,14 @@ if TYPE_CHECKING:
         read_kept,
         tell_outside,
     )
-    from aliquot.enforcement.turns_page import Nonsense, Sitter, nonsense_of, read_page, repair
+    from aliquot.enforcement.turns_page import (
+        Nonsense,
+        Sitter,
+        nonsense_of,
+        read_page,
+        repair,
+        strangers_on,
+    )
     from aliquot.enforcement.verifying import (
         PROGRAM,
         nothing_to_try,
@@ -48,7 +55,7 @@ __getattr__ = deferred(
         "attestation": "build_of",
         "keeping": "Beats Keeping Kept Outside expect_keeper lease_number process_number "
         "process_numbers read_kept tell_outside",
-        "turns_page": "Nonsense Sitter nonsense_of read_page repair",
+        "turns_page": "Nonsense Sitter nonsense_of read_page repair strangers_on",
         "verifying": "PROGRAM nothing_to_try program_arguments program_folder read_attempts",
     },
 )
@@ -83,6 +90,7 @@ __all__ = [
     "read_ledger",
     "read_page",
     "repair",
+    "strangers_on",
     "tell_outside",
     "why_advisory",
     "write_limits",

@@ -21,6 +21,11 @@ _RECENT = _SECOND
 """A seat whose owner did not look for this long is free, whatever stands in it."""
 _LONGEST_TURN = _SECOND
 _LONGEST_WORK = 3600 * _SECOND
+_SPARE = "where nothing is"
+_NOBODYS = "is nobody's and not empty"
+_FORGED = "and is none of its processes"
+_NAMES = abi.Seat.RANK.offset
+"""Its owner and its share lie before: its owner writes the rest all the time, and these never."""
 _HIGHEST_RANK = 255
 """Of a share that is owed its floor (turns.c)."""
 _SEAT_BITS = 0xFF
@@ -41,11 +46,17 @@ class Nonsense:
 
     at: int
     found: bytes
+    """By which it is told; it may be longer."""
     wanted: bytes
     what: str
     """A clause."""
     victim: str | None = None
     """The lease whose seat it is; None where it is nobody's, or everybody's."""
+    living: int | None = None
+    """When who sits there last looked, where it is nonsense only of one who lives: the seat of a process that
+    died a moment ago looks the same."""
+    residue: bool = False
+    """A repair may have left it: who writes into a seat that was taken from him learns so when he looks."""
 
 
 def read_page(path: Path) -> bytes | None:
@@ -58,17 +69,35 @@ def read_page(path: Path) -> bytes | None:
     return page if len(page) == abi.Turns.RECORD_SIZE else None
 
 
-def nonsense_of(page: bytes, sitters: Mapping[int, Sitter], *, now: int | None) -> tuple[Nonsense, ...]:
+def nonsense_of(
+    page: bytes, sitters: Mapping[int, Sitter], *, now: int | None, newer: bool = False
+) -> tuple[Nonsense, ...]:
     """What on ``page`` no governor writes. ``sitters``: by the number of their lease; ``now``: of the
-    device's clock, read after the page; None where it is not known, and times are not looked at."""
-    return (
+    device's clock, read after the page; None where it is not known, and times are not looked at. ``newer``:
+    governors younger than us may be there, and use what is spare to us."""
+    found = (
         *_head(page, now),
-        *(found for seat in range(abi.SEATS_MAX) for found in _seat(page, seat, sitters, now)),
+        *(one for seat in range(abi.SEATS_MAX) for one in _seat(page, seat, sitters, now)),
+    )
+    return tuple(one for one in found if not (newer and one.what.endswith(_SPARE)))
+
+
+def strangers_on(page: bytes, sitters: Mapping[int, Sitter], *, now: int | None) -> bool:
+    """Whether somebody sits there of a lease that is none of ``sitters``, or sat a moment ago."""
+    bases = (abi.Turns.SEATS.offset + seat * abi.Seat.RECORD_SIZE for seat in range(abi.SEATS_MAX))
+    return any(
+        number(page, base, abi.Seat.OWNER) != 0
+        and number(page, base, abi.Seat.SHARE) not in sitters
+        and (now is None or number(page, base, abi.Seat.LOOKED) + 2 * _RECENT > now)
+        for base in bases
     )
 
 
 def repair(path: Path, nonsense: Nonsense) -> None:
-    """Where it still stands there: a governor may have written something right meanwhile. Raises OSError."""
+    """Where what tells it still stands there: a governor may have written something right meanwhile.
+
+    Raises OSError.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         if os.pread(descriptor, len(nonsense.found), nonsense.at) == nonsense.found:
@@ -82,7 +111,7 @@ def _head(page: bytes, now: int | None) -> Iterator[Nonsense]:
     turn = abi.Turns.TURN.offset
     for begin, end, what in (
         (0, turn, "its head is not a page's"),
-        (abi.Turns.PAD.offset, abi.Turns.SEATS.offset, "something stands between its head and its seats"),
+        (abi.Turns.PAD.offset, abi.Turns.SEATS.offset, f"something stands {_SPARE}"),
     ):
         if page[begin:end] != right[begin:end]:
             yield Nonsense(begin, page[begin:end], right[begin:end], what)
@@ -106,14 +135,23 @@ def _seat(page: bytes, seat: int, sitters: Mapping[int, Sitter], now: int | None
     spare = abi.Seat.RESERVED.offset
     if any(whole[spare:]):
         # By itself: its owner writes the rest of the seat all the time, and this never.
-        what = f"seat {seat} holds something where nothing is"
+        what = f"seat {seat} holds something {_SPARE}"
         yield Nonsense(
             base + spare, whole[spare:], bytes(len(whole) - spare), what, _victim(page, base, sitters)
         )
     what_else = _wrong(page, base, whole[:spare], sitters, now)
-    if what_else is not None:
-        found = whole[:spare]
-        yield Nonsense(base, found, bytes(spare), f"seat {seat} {what_else}", _victim(page, base, sitters))
+    if what_else is None:
+        return
+    residue, forged = what_else == _NOBODYS, what_else.endswith(_FORGED)
+    yield Nonsense(
+        base,
+        whole[:spare] if residue else whole[:_NAMES],
+        bytes(spare),
+        f"seat {seat} {what_else}",
+        _victim(page, base, sitters),
+        living=number(page, base, abi.Seat.LOOKED) if forged else None,
+        residue=residue,
+    )
 
 
 def _wrong(
@@ -124,7 +162,7 @@ def _wrong(
     owner, looked = number(page, base, seat.OWNER), number(page, base, seat.LOOKED)
     if owner == 0:
         # Nobody ever frees a seat, so that one is either new or was emptied by somebody else.
-        return "is nobody's and not empty" if any(_without_wake(whole)) else None
+        return _NOBODYS if any(_without_wake(whole)) else None
     if now is None:
         return None
     if looked > now + _EARLY:
@@ -143,10 +181,8 @@ def _says_wrong(page: bytes, base: int, owner: int, sitters: Mapping[int, Sitter
     if waits > now + _EARLY or horizon > now + _LONGEST_WORK:
         return "waits or works in a future that is too far"
     sitter = sitters.get(number(page, base, seat.SHARE))
-    if sitter is None:
-        return "claims a lease that has no share here"
-    if sitter.numbers is not None and owner not in sitter.numbers:
-        return f"claims to be of lease {sitter.lease} and is none of its processes"
+    if sitter is not None and sitter.numbers is not None and owner not in sitter.numbers:
+        return f"claims to be of lease {sitter.lease} {_FORGED}"
     return None
 
 

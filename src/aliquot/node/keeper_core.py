@@ -74,6 +74,8 @@ class SawPage:
     intruders: tuple[Intruder, ...] = ()
     sitting: frozenset[LeaseId] = frozenset()
     """Leases with living processes on the device."""
+    strangers: bool = False
+    """Whether somebody sits on it, or did a moment ago, of whom no lease is known any more."""
 
 
 Event = Woke | SawLease | SawProcesses | SawPage
@@ -148,10 +150,16 @@ class Keeper:
     """By slot."""
     suspects: Mapping[GpuUuid, frozenset[LeaseId]]
     """Of nonsense whose writer was not seen: who was there each time and was not hurt."""
+    sat: Mapping[GpuUuid, frozenset[LeaseId]]
+    """Who was there at the last look: who wrote may have gone since."""
+    living: Mapping[tuple[GpuUuid, int, str], int]
+    """What is nonsense only of one who lives, as it was at the last look: ``Nonsense.living``."""
 
 
 def begin(now: int) -> Keeper:
-    return Keeper(began=now, processes_due=now, lease_due=now, surplus={}, told={}, suspects={})
+    return Keeper(
+        began=now, processes_due=now, lease_due=now, surplus={}, told={}, suspects={}, sat={}, living={}
+    )
 
 
 def step(keeper: Keeper, event: Event) -> tuple[Keeper, tuple[Command, ...]]:
@@ -244,17 +252,29 @@ def bounded(surplus: int, limit: Bytes | None) -> Bytes:
 
 
 def _judge_page(keeper: Keeper, seen: SawPage) -> tuple[Keeper, tuple[Command, ...]]:
-    if not seen.nonsense:
-        return keeper, ()
-    repairs: list[Command] = [Repair(seen.gpu, found) for found in seen.nonsense]
+    nonsense = tuple(one for one in seen.nonsense if _is_so(one, seen.gpu, keeper))
+    there = seen.sitting | keeper.sat.get(seen.gpu, frozenset())
+    living = {(seen.gpu, one.at, one.what): one.living for one in seen.nonsense if one.living is not None}
+    others = {key: value for key, value in keeper.living.items() if key[0] != seen.gpu}
+    keeper = replace(keeper, sat={**keeper.sat, seen.gpu: seen.sitting}, living={**others, **living})
+    repairs: list[Command] = [Repair(seen.gpu, found) for found in nonsense]
+    if all(one.residue for one in nonsense):
+        return keeper, tuple(repairs)
     if seen.intruders:
         return keeper, (*repairs, *_named(seen))
-    hurt = {LeaseId(found.victim) for found in seen.nonsense if found.victim is not None}
-    left = keeper.suspects.get(seen.gpu, seen.sitting) & seen.sitting - hurt
+    hurt = {LeaseId(found.victim) for found in nonsense if found.victim is not None}
+    left = keeper.suspects.get(seen.gpu, there) & there - hurt
     # All are hurt, or those that were left have gone: it says nothing of anybody.
-    suspects = left or seen.sitting
-    keeper = replace(keeper, suspects={**keeper.suspects, seen.gpu: suspects})
-    return keeper, (*repairs, *_suspected(seen, suspects if left else frozenset(), hurt))
+    keeper = replace(keeper, suspects={**keeper.suspects, seen.gpu: left or there})
+    return keeper, (*repairs, *_suspected(seen, left, hurt))
+
+
+def _is_so(one: Nonsense, gpu: GpuUuid, keeper: Keeper) -> bool:
+    """Of one who lives, where he has looked since we saw it first."""
+    if one.living is None:
+        return True
+    before = keeper.living.get((gpu, one.at, one.what))
+    return before is not None and before < one.living
 
 
 def _named(seen: SawPage) -> Iterable[Command]:
@@ -267,10 +287,11 @@ def _named(seen: SawPage) -> Iterable[Command]:
 
 def _suspected(seen: SawPage, suspects: frozenset[LeaseId], hurt: set[LeaseId]) -> Iterable[Command]:
     where = f"the page of turns of {seen.gpu}"
-    if len(suspects) == 1:
+    if len(suspects) == 1 and not seen.strangers:
         (only,) = suspects
         why = "the seats of all others there were hurt" if hurt else "it is alone there"
         yield Flag(only, SCRIBBLED, f"nonsense was found on {where}; {why}")
         return
-    who = f"one of {', '.join(sorted(suspects))}" if suspects else "not known"
+    known = suspects and not seen.strangers
+    who = f"one of {', '.join(sorted(suspects))}" if known else "not known"
     yield Flag(None, REPAIRED, f"nonsense was found on {where} and repaired; whose it was is {who}")

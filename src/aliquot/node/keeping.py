@@ -8,6 +8,7 @@ one looks again. What one look cannot see now is left to the next.
 import contextlib
 import fcntl
 import os
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from aliquot.enforcement import (
     read_ledger,
     read_page,
     repair,
+    strangers_on,
     tell_outside,
 )
 from aliquot.lease import Book, open_book
@@ -57,6 +59,8 @@ from aliquot.node.using import container_ids
 
 _CONTAINERS_EVERY = 60.0
 """Seconds."""
+_FLOCK = struct.Struct("hhqqi4x")
+"""struct flock of 64-bit Linux: type, whence, start, length, pid."""
 _MISSED = (OSError, AliquotError)
 """What a look may meet: the share is being made, changed or removed, the book is locked, the driver gone."""
 
@@ -78,7 +82,11 @@ def keep(paths: Paths, lease: LeaseId, *, wait: Callable[[float], bool]) -> None
         _be_the_only_one(keeper_file(paths, lease), stack)
         rim = _Rim(paths, lease, stack.enter_context(Beats(limits_file(paths, lease))))
         stack.callback(rim.close)
-        rim.run(wait)
+        try:
+            rim.run(wait)
+        except Exception as error:
+            rim.flag("keeper-failed", f"{type(error).__name__}: {error}")
+            raise
 
 
 def keeper_pid(paths: Paths, lease: LeaseId) -> int | None:
@@ -88,23 +96,27 @@ def keeper_pid(paths: Paths, lease: LeaseId) -> int | None:
     except OSError:
         return None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _pid_in(descriptor)
+        answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _first_byte(fcntl.F_WRLCK))
+        kind, *_ = _FLOCK.unpack(answer)
+        return None if kind == fcntl.F_UNLCK else _pid_in(descriptor)
     finally:
         os.close(descriptor)
-    return None
 
 
 def _be_the_only_one(path: Path, stack: contextlib.ExitStack) -> None:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     stack.callback(os.close, descriptor)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _first_byte(fcntl.F_WRLCK))
+    except (BlockingIOError, PermissionError):
         raise AlreadyKeptError(_pid_in(descriptor)) from None
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+
+
+def _first_byte(kind: int) -> bytes:
+    """A lock that can be asked for without being taken: who only looks must not be in a keeper's way."""
+    return _FLOCK.pack(kind, os.SEEK_SET, 0, 1, 0)
 
 
 def _pid_in(descriptor: int) -> int | None:
@@ -123,6 +135,7 @@ class _Rim:
         self._outer: dict[tuple[int, int], int] = {}
         self._containers: tuple[str, ...] = ()
         self._containers_due = 0.0
+        self._since = time.time()
         self._ended = False
 
     def close(self) -> None:
@@ -134,6 +147,11 @@ class _Rim:
             self._handle(Woke(time.monotonic_ns()))
             if not self._ended and wait(TICK):
                 return
+
+    def flag(self, what: str, detail: str) -> None:
+        """In the story of the lease, where the book takes it."""
+        with contextlib.suppress(*_MISSED):
+            self._open_book().flag(self._id, what, detail, at=time.time_ns())
 
     def _handle(self, event: Event) -> None:
         self._keeper, commands = step(self._keeper, event)
@@ -191,25 +209,36 @@ class _Rim:
 
     def _look_at_page(self, index: int, share: Share) -> None:
         page = page_file(self._paths, self._id, index)
-        found = self._nonsense(page, share.gpu)
-        if not found:
+        before = {(one.at, one.what) for one in self._nonsense(page, share.gpu)}
+        if before:
+            self._look_at_lease()  # a lease may be newer than our last look
+        again: tuple[Nonsense, ...] = ()
+        if before:
+            again = tuple(one for one in self._nonsense(page, share.gpu) if (one.at, one.what) in before)
+        if self._ended:
             return
-        self._look_at_lease()  # a lease may be newer than our last look
-        before = {(one.at, one.what) for one in found}
-        again = tuple(one for one in self._nonsense(page, share.gpu) if (one.at, one.what) in before)
-        if again and not self._ended:
-            sitting = [
-                lease.id
-                for lease in self._on(share.gpu)
-                if live_slots(ledger_file(self._paths, lease.id)) != 0
-            ]
-            seen = intruders_of(self._paths, self._on(share.gpu), page)
-            self._handle(SawPage(share.gpu, again, seen, frozenset(sitting)))
+        on = self._on(share.gpu)
+        sitting = [lease.id for lease in on if live_slots(ledger_file(self._paths, lease.id)) != 0]
+        intruders = intruders_of(self._paths, on, page) if again else ()
+        strangers = bool(again) and self._strangers(page, share.gpu)
+        self._handle(SawPage(share.gpu, again, intruders, frozenset(sitting), strangers))
 
     def _nonsense(self, page: Path, gpu: GpuUuid) -> tuple[Nonsense, ...]:
         content = read_page(page)
         now = None if self._is_virtual(gpu) else time.monotonic_ns()
-        return () if content is None else nonsense_of(content, self._sitters(gpu), now=now)
+        if content is None:
+            return ()
+        return nonsense_of(content, self._sitters(gpu), now=now, newer=self._are_newer())
+
+    def _strangers(self, page: Path, gpu: GpuUuid) -> bool:
+        content = read_page(page)
+        now = None if self._is_virtual(gpu) else time.monotonic_ns()
+        return content is None or strangers_on(content, self._sitters(gpu), now=now)
+
+    def _are_newer(self) -> bool:
+        """Whether a governor was installed since we began: it may use what is spare on our layout."""
+        folders = self._paths.libraries.glob("*/governor")
+        return any(folder.stat().st_mtime > self._since for folder in folders)
 
     def _sitters(self, gpu: GpuUuid) -> dict[int, Sitter]:
         return {

@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from aliquot.enforcement import Sitter, abi, create_turns, lease_number, nonsense_of, read_page, repair
+from aliquot.enforcement import (
+    Sitter,
+    abi,
+    create_turns,
+    lease_number,
+    nonsense_of,
+    read_page,
+    repair,
+    strangers_on,
+)
 from aliquot.enforcement.files import put
 
 NOW = 1_000_000_000_000
@@ -51,7 +60,6 @@ def test_what_governors_write_is_no_nonsense(page: bytearray) -> None:
         (1, {"rank": 256}, "seat 1 claims a weight of 700 and a rank of 256", "older"),
         (1, {"waits": NOW + SECOND}, "seat 1 waits or works in a future that is too far", "older"),
         (0, {"horizon": NOW + 4000 * SECOND}, "seat 0 waits or works in a future that is too far", "k7wpq"),
-        (0, {"share": 1}, "seat 0 claims a lease that has no share here", "k7wpq"),
         (0, {"owner": 78}, "seat 0 claims to be of lease k7wpq and is none of its processes", "k7wpq"),
         (0, {"owner": 0}, "seat 0 is nobody's and not empty", "k7wpq"),
         (9, {"charged": 1}, "seat 9 is nobody's and not empty", None),
@@ -70,7 +78,7 @@ def test_what_lies_where_nothing_is_belongs_to_nobody(page: bytearray) -> None:
     page[0] = 0
     assert _found(page, None) == [
         ("its head is not a page's", None),
-        ("something stands between its head and its seats", None),
+        ("something stands where nothing is", None),
         ("seat 0 holds something where nothing is", "k7wpq"),
     ]
 
@@ -94,6 +102,31 @@ def test_a_moment_in_the_future_is_found(page: bytearray, field: abi.Field) -> N
     assert _found(page) == [("somebody waited or worked in the future", None)]
 
 
+def test_who_is_of_a_lease_that_may_just_have_ended_is_a_stranger_and_no_nonsense(page: bytearray) -> None:
+    assert not strangers_on(bytes(page), SITTERS, now=NOW + SECOND)
+    _sit(page, 0, share=1)
+    assert _found(page) == []
+    assert strangers_on(bytes(page), SITTERS, now=NOW + SECOND)
+    assert not strangers_on(bytes(page), SITTERS, now=NOW + 5 * SECOND), "he is long gone"
+
+
+def test_a_seat_of_no_process_is_nonsense_only_of_one_who_lives(page: bytearray) -> None:
+    """A process that died a moment ago has left its slot, and its seat still looks taken."""
+    _sit(page, 0, owner=78)
+    (found,) = nonsense_of(bytes(page), SITTERS, now=NOW)
+    assert found.living == NOW
+    _sit(page, 0, owner=77, weight=0)
+    (found,) = nonsense_of(bytes(page), SITTERS, now=NOW)
+    assert found.living is None
+
+
+def test_governors_that_are_newer_may_use_what_is_spare(page: bytearray) -> None:
+    page[abi.Turns.SEATS.offset + SEAT.RESERVED.offset] = 1
+    page[abi.Turns.PAD.offset] = 1
+    assert len(nonsense_of(bytes(page), SITTERS, now=NOW)) == 2
+    assert nonsense_of(bytes(page), SITTERS, now=NOW, newer=True) == ()
+
+
 def test_without_the_device_s_clock_times_are_not_judged(page: bytearray) -> None:
     put(page, 0, abi.Turns.TURN, (1 << 64) - 1 & ~0xFF | 1)
     _sit(page, 0, looked=NOW + SECOND, share=1)
@@ -109,15 +142,18 @@ def test_a_repair_makes_it_right_and_spares_what_was_written_meanwhile(
     page[0] = 0
     path.write_bytes(page)
     found = nonsense_of(bytes(page), SITTERS, now=NOW)
-    _sit(page, 0, looked=NOW)  # its owner was faster
+    _sit(page, 0, charged=7)  # its owner wrote on
+    _sit(page, 9, owner=4)  # somebody took it
     path.write_bytes(page)
     for one in found:
         repair(path, one)
     repaired = read_page(path)
     assert repaired is not None
     assert nonsense_of(repaired, SITTERS, now=NOW) == ()
-    seat = abi.Turns.SEATS.offset
-    assert repaired[seat : seat + SEAT.RECORD_SIZE] == page[seat : seat + SEAT.RECORD_SIZE]
+    assert not any(repaired[abi.Turns.SEATS.offset :][: SEAT.RECORD_SIZE]), (
+        "told by its owner, who stays the same"
+    )
+    assert repaired[abi.Turns.SEATS.offset + 9 * SEAT.RECORD_SIZE :][:8] == (4).to_bytes(8, "little")
 
 
 @pytest.mark.parametrize("size", [0, 64, abi.Turns.RECORD_SIZE - 1])

@@ -176,6 +176,34 @@ def test_where_several_are_left_it_is_said_of_whom_and_time_tells() -> None:
     assert flags(commands) == [(C, SCRIBBLED)]
 
 
+def test_who_went_since_the_last_look_may_have_been_the_one() -> None:
+    keeper, commands = after(page((), A, B), page((None,), A))
+    assert flags(commands) == [(None, REPAIRED)]
+    _, commands = after(page((None,), A), keeper=keeper)
+    assert flags(commands) == [(A, SCRIBBLED)], "twice, and there was nobody else"
+
+
+def test_where_a_stranger_was_nobody_is_named() -> None:
+    event = replace(page((A,), A, B), strangers=True)
+    assert flags(after(event)[1]) == [(None, REPAIRED)]
+
+
+def test_what_a_repair_may_have_left_is_put_right_and_held_against_nobody() -> None:
+    left = replace(nonsense(None)[0], residue=True)
+    event = replace(page((), A), nonsense=(left,))
+    assert after(event)[1] == (Repair(GPU, left),)
+
+
+def test_a_seat_of_no_process_counts_once_its_sitter_is_seen_to_live() -> None:
+    first, later = (replace(nonsense(A)[0], living=looked) for looked in (1, 2))
+    keeper, commands = after(replace(page((), A, B), nonsense=(first,)))
+    assert commands == ()
+    assert after(replace(page((), A, B), nonsense=(first,)), keeper=keeper)[1] == (), "it looked no more"
+    _, commands = after(replace(page((), A, B), nonsense=(later,)), keeper=keeper)
+    assert commands[0] == Repair(GPU, later)
+    assert flags(commands) == [(B, SCRIBBLED)]
+
+
 def test_where_all_are_hurt_nobody_is_named() -> None:
     _, commands = after(page((A, B), A, B))
     assert flags(commands) == [(None, REPAIRED)]
