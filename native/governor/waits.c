@@ -50,8 +50,10 @@ static void sleep_before_wait(struct gate *gate, const struct awaited *awaited)
     while ((until = may_sleep_until(gate, awaited, now = clock_now())) != 0) {
         pthread_mutex_unlock(&gate->lock);
         clock_wait(until, NULL, 0);
-        pthread_mutex_lock(&gate->lock);
+        gate_lock(gate);
         charges_reap(gate, now = clock_now());
+        if (gate->turns.page == NULL)
+            return;
         if (turns_ours(&gate->turns))
             tenure_renew(gate, now, 0);
         else
@@ -64,7 +66,7 @@ void gate_before_wait(const struct awaited *awaited)
     struct gate *gate = gate_for_wait();
     if (gate == NULL)
         return;
-    pthread_mutex_lock(&gate->lock);
+    gate_lock(gate);
     uint64_t now = clock_now();
     charges_close_batch(gate, now);
     tenure_before_wait(gate, now);
@@ -77,7 +79,7 @@ void gate_after_wait(void)
     struct gate *gate = gate_for_wait();
     if (gate == NULL)
         return;
-    pthread_mutex_lock(&gate->lock);
+    gate_lock(gate);
     uint64_t now = clock_now();
     charges_reap(gate, now);
     gate->waited_ns = now;
