@@ -111,15 +111,15 @@ def _slots_as_written(share: Path) -> list[tuple[int, int, int]]:
 
 
 def test_what_governors_leave_on_a_page_is_no_nonsense_to_a_keeper(card: Card) -> None:
-    """At every moment of a second of eight tenants that come and go."""
+    """At every moment of a quarter of a second of eight tenants that come and go."""
     shares = [card.share(100, Policy.PRIORITY if at % 3 == 0 else Policy.FAIR) for at in range(8)]
     tenants = [
         card.start(
             share,
-            SECOND,
+            SECOND // 4,
             "kernel=50000",
             f"sync={4 + place}",
-            f"begin={place * 20 * MILLISECOND}",
+            f"begin={place * 15 * MILLISECOND}",
             place=place,
             of=8,
         )
