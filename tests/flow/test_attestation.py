@@ -5,11 +5,13 @@ import shutil
 import sys
 from pathlib import Path
 
+import pytest
 from tests.flow.box import TENANT, Box, Tenant
 
 MIB = 1 << 20
 
 
+@pytest.mark.slow
 def test_a_program_that_brings_its_own_driver_is_named(gpu_box: Box, tmp_path: Path) -> None:
     box = gpu_box
     with box.tenant("4GiB") as tenant:

@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 
+import pytest
 from tests.flow.box import Box
 
 GIB = 1 << 30
@@ -52,6 +53,7 @@ def test_who_cuts_the_page_of_turns_short_ends_nobody(gpu_box: Box) -> None:
             assert one("add")["right"]
 
 
+@pytest.mark.slow
 def test_who_cuts_its_own_ledger_short_ends_itself_alone(gpu_box: Box) -> None:
     box = gpu_box
     with box.tenant("2GiB") as tenant, box.tenant("2GiB") as neighbour:

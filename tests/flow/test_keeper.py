@@ -71,6 +71,7 @@ def test_it_starts_with_a_lease_and_ends_with_it(gpu_box: Box) -> None:
     until(lambda: not is_alive(pid))
 
 
+@pytest.mark.slow
 def test_a_lease_that_expires_is_given_back_without_another_command(gpu_box: Box) -> None:
     lease = gpu_box.aliquot("lease", "--gpu", "1GiB", "--for", "3s", "-o", "name").stdout.strip()
     assert lease
@@ -170,6 +171,7 @@ def within(box: Box, lease: str, *words: str, **environ: str) -> Iterator[Tenant
         tenant.end()
 
 
+@pytest.mark.slow
 def test_what_the_driver_has_beyond_the_charge_is_charged_and_shown(gpu_box: Box, lease: str) -> None:
     box = gpu_box
     with within(box, lease) as tenant:
@@ -192,6 +194,7 @@ def _on_the_gpu(box: Box) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_keeper_writes_down_who_goes_round_the_governor(gpu_box: Box, lease: str, tmp_path: Path) -> None:
     """Without any other command that looks."""
     box = gpu_box
@@ -210,6 +213,7 @@ def _told(box: Box, lease: str, what: str) -> list[str]:
         return [detail for (detail,) in book.execute(asked, (what, lease))]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="a pid namespace needs root")
 def test_who_is_called_otherwise_inside_is_found_and_never_taken_for_dead(gpu_box: Box, lease: str) -> None:
     """Its pid inside is that of another process, or of none, outside."""
@@ -251,7 +255,7 @@ def test_an_upgrade_s_leftover_goes_and_what_runs_stays(gpu_box: Box) -> None:
 # ---- the page of turns ----
 
 
-@pytest.mark.parametrize("how", ["scribble", "smear"])
+@pytest.mark.parametrize("how", ["scribble", pytest.param("smear", marks=pytest.mark.slow)])
 def test_who_scribbles_is_named_the_page_repaired_and_the_neighbour_runs_on(
     gpu_box: Box, lease: str, tmp_path: Path, how: str
 ) -> None:

@@ -91,6 +91,7 @@ def kill_everywhere(box: Box, killer: Killer, *, by: str, every: int) -> tuple[i
     return at // every, steps
 
 
+@pytest.mark.slow
 def test_a_resize_killed_at_many_of_its_lines_is_whole_or_not_there(gpu_box: Box, killer: Killer) -> None:
     kills, _ = kill_everywhere(gpu_box, killer, by="line", every=37)
     assert kills > 5

@@ -62,6 +62,7 @@ def test_a_share_is_taken_tried_and_given_back(gpu_box: Box) -> None:
     assert (ended["id"], ended["policy"]) == (document["lease"], "cap")
 
 
+@pytest.mark.slow
 def test_a_lease_is_tried_where_it_is_and_not_under_its_running_programs(gpu_box: Box) -> None:
     assert gpu_box.aliquot("lease", "--gpu", "2GiB", "--name", "idle").returncode == 0
     _, document = verified(gpu_box, "idle")

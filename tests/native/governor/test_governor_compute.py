@@ -51,7 +51,7 @@ def charge_off(card: Card, answers: list[dict[str, Any]]) -> list[float]:
     [
         ((300, 700), "kernel=100000"),
         ((100, 900), "kernel=100000"),
-        ((250, 250, 250, 250), "kernel=250000"),
+        pytest.param((250, 250, 250, 250), "kernel=250000", marks=pytest.mark.slow),
     ],
 )
 def test_saturating_shares_have_their_parts_and_waste_little(
@@ -67,11 +67,11 @@ def test_saturating_shares_have_their_parts_and_waste_little(
     "words",
     [
         "kernel=1000000",
-        "kernel=200000 spread=lognormal",
+        pytest.param("kernel=200000 spread=lognormal", marks=pytest.mark.slow),
         "kernel=50000 spread=tenfold",
-        "kernel=20000 spread=regime",
+        pytest.param("kernel=20000 spread=regime", marks=pytest.mark.slow),
         "kernel=100000 streams=2",
-        "kernel=100000 cooperative=1",
+        pytest.param("kernel=100000 cooperative=1", marks=pytest.mark.slow),
         "kernel=50000 graph=10",
     ],
 )
@@ -91,6 +91,7 @@ def test_kernels_of_80_ms_take_no_more_over_ten_seconds(card: Card) -> None:
     assert max(map(abs, charge_off(card, answers))) <= 1
 
 
+@pytest.mark.slow
 def test_processes_of_one_share_have_its_part_together(card: Card) -> None:
     shared, other = card.share(400), card.share(600)
     answers = card.together(SECOND, *[(shared, "kernel=100000")] * 3, (other, "kernel=100000"))

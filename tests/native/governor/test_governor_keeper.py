@@ -110,6 +110,7 @@ def _slots_as_written(share: Path) -> list[tuple[int, int, int]]:
     ]
 
 
+@pytest.mark.slow
 def test_what_governors_leave_on_a_page_is_no_nonsense_to_a_keeper(card: Card) -> None:
     """At every moment of a quarter of a second of eight tenants that come and go."""
     shares = [card.share(100, Policy.PRIORITY if at % 3 == 0 else Policy.FAIR) for at in range(8)]

@@ -72,6 +72,7 @@ def test_nvml_says_timeout_of_a_device_that_nobody_can_lay_out(box: Box, device:
     assert box.run("look_at_memory.py")["result"] == 0
 
 
+@pytest.mark.slow
 def test_an_allocation_ends_in_an_error_that_names_who_sits_on_the_lock(box: Box, device: Path) -> None:
     tenant, leaver = client(box), client(box)
     holder = sit_on(box, device, METADATA)
