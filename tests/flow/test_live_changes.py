@@ -44,6 +44,18 @@ def test_a_running_program_grows_and_shrinks_and_is_never_cut(gpu_box: Box) -> N
     assert GIB * usage["wallSeconds"] < usage["byteSeconds"] < 4 * GIB * usage["wallSeconds"]
 
 
+def test_what_a_lease_uses_beyond_its_share_is_not_lost_to_itself(gpu_box: Box) -> None:
+    box = gpu_box
+    with box.tenant("4GiB@10%") as tenant:
+        (lease,) = box.items("leases")
+        assert tenant("take", 3 * GIB)["result"] == 0
+        assert box.aliquot("resize", lease["id"], "1GiB@10%").returncode == 0
+        refused = box.aliquot("lease", "--gpu", "13GiB@10%")
+        assert "programs in no lease or beyond theirs hold" in " ".join(refused.stderr.split())
+        grown = box.aliquot("resize", lease["id"], "13GiB@10%")
+        assert grown.returncode == 0, grown.stderr
+
+
 def test_a_pause_is_said_and_survives_another_command(gpu_box: Box) -> None:
     box = gpu_box
     with box.tenant("1GiB") as tenant:
@@ -51,6 +63,8 @@ def test_a_pause_is_said_and_survives_another_command(gpu_box: Box) -> None:
         assert box.aliquot("pause", lease["id"]).returncode == 0
         assert "its launches wait until `aliquot resume" in box.aliquot("show", lease["id"]).stdout
         assert shown(box, lease["id"])["pausedAt"] is not None
+        assert " paused " in box.aliquot("leases").stdout
+        assert [one["state"] for one in box.items("leases")] == ["held"]
         assert box.aliquot("pause", lease["id"]).returncode == 0  # again is no fault
         with ThreadPoolExecutor(1) as beside:
             sums = beside.submit(tenant, "add")

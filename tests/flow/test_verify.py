@@ -1,6 +1,10 @@
 """``aliquot verify``: a share of this machine, tried by a program in a tenant's place."""
 
+import contextlib
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,6 +102,56 @@ def test_a_lease_is_tried_where_it_is_and_not_under_its_running_programs(gpu_box
         row = next(row for row in document["items"] if row["attempt"] == "allocate")
         assert row["outcome"] == "held"
         assert tenant("add")["right"]
+
+
+@contextlib.contextmanager
+def being_verified(box: Box, lease: str) -> Iterator["subprocess.Popen[str]"]:
+    """While its first attempt runs; whatever of it is left is ended with the lease."""
+    mark = box.runtime / "shares" / lease / "private" / "tried"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "aliquot", "verify", lease],
+        env=box.environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        box.eventually(lambda: mark.exists() and policy_of(box) == "cap", within=60)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def policy_of(box: Box) -> str:
+    (lease,) = box.items("leases")
+    return str(lease["policy"])
+
+
+def test_who_is_being_verified_is_changed_by_nobody_else(gpu_box: Box) -> None:
+    assert gpu_box.aliquot("lease", "--gpu", "2GiB", "--name", "idle").returncode == 0
+    (lease,) = gpu_box.items("leases")
+    with being_verified(gpu_box, lease["id"]) as process:
+        for words in (["resize", "idle", "1GiB"], ["pause", "idle"], ["verify", "--force", "idle"]):
+            refused = gpu_box.aliquot(*words)
+            assert (refused.returncode, "is being verified" in refused.stderr) == (1, True), words
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate()
+    assert process.returncode not in (0, 7)
+    assert "nothing is proved" in said
+    assert policy_of(gpu_box) == "fair"
+    assert gpu_box.aliquot("release", "--force", "idle").returncode == 0
+
+
+def test_a_lease_whose_verifier_was_killed_has_its_policy_back_at_the_next_command(gpu_box: Box) -> None:
+    assert gpu_box.aliquot("lease", "--gpu", "2GiB", "--policy", "priority", "--name", "idle").returncode == 0
+    (lease,) = gpu_box.items("leases")
+    with being_verified(gpu_box, lease["id"]) as process:
+        process.kill()
+        process.wait()
+    assert policy_of(gpu_box) == "priority"
+    assert gpu_box.aliquot("release", "--force", "idle").returncode == 0
 
 
 def test_what_has_no_limit_is_not_tried(gpu_box: Box) -> None:

@@ -73,7 +73,10 @@ def nothing_to_try(what: str) -> AliquotError:
     return AliquotError(
         Reason.BAD_USAGE,
         f"{what} is of whole GPUs: there is no limit within them that could be broken",
-        next=[("aliquot verify 1/4", "tries a part of a GPU")],
+        next=[
+            ("aliquot verify 1/4", "tries a part of a GPU"),
+            ("aliquot leases", f"has the ids and names of leases, where `{what}` was meant as one"),
+        ],
     )
 
 

@@ -124,7 +124,9 @@ class IllegalStepError(AliquotError):
             next_ = [(f"aliquot show {lease.id}", "shows what it was and used")]
         else:
             reason = Reason.FAILED
-            message = f"lease {lease.id} is {lease.state.value}: {_FORBIDDEN[type(event)]}"
+            twice = isinstance(event, Paused) and lease.paused_at is not None
+            why = "it is paused already" if twice else _FORBIDDEN[type(event)]
+            message = f"lease {lease.id} is {lease.state.value}: {why}"
             next_ = [(f"aliquot show {lease.id}", "shows its story")]
         super().__init__(reason, message, facts=story, next=next_)
 

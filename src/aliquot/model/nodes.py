@@ -93,7 +93,7 @@ class Gpu:
     cordoned: bool = False
     processes: tuple[GpuProcess, ...] | None = None
     outside_memory: Bytes | None = None
-    """Held by processes that are in no lease; ``node`` fills it in from the book."""
+    """Held by processes in no lease, or beyond what theirs has; ``node`` fills it in from the book."""
     minor: int | None = None
     """Number of the device node, as in ``/dev/nvidia0``."""
     set_name: str | None = None

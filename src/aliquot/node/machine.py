@@ -48,6 +48,7 @@ from aliquot.node.software import (
     select_software_gpus,
 )
 from aliquot.node.taking import Terms, achievable, driver_of, other_books, prepare, reserve
+from aliquot.node.trying import refuse_while_tried
 from aliquot.placement import place
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Machine:
 
     # ---- look ----
 
-    def look(self) -> Snapshot:
+    def look(self, *, own: LeaseId | None = None) -> Snapshot:
         """GPUs with cordons and the memory of programs outside the book. Writes nothing."""
         snapshot = look_here(self.paths)
         try:
@@ -113,7 +114,12 @@ class Machine:
             notice = Notice("book", Severity.ERROR, error.message, error.next[0][0] if error.next else None)
             return replace(snapshot, notices=(*snapshot.notices, notice))
         inside = pids_inside(live, processes_carrying([lease.id for lease in live]), self._slots(live))
-        return with_book(snapshot, cordoned=cordons, inside=inside, over=self._over(live))
+        return with_book(
+            snapshot,
+            cordoned=cordons,
+            inside=inside,
+            over=self._over([lease for lease in live if lease.id != own]),
+        )
 
     def leases(self, *, ended: bool = False, since: int | None = None) -> tuple[Lease, ...]:
         self.reap()
@@ -329,9 +335,13 @@ class Machine:
 
     def resize(self, lease: Lease, ask: Ask | None, policy: Policy | None) -> Lease:
         """Its size or its policy, while its programs run. Raises AliquotError with the refusal."""
-        return changing.resize(self.paths, self.book, self._ready(new=False), lease, ask, policy)
+        refuse_while_tried(self.paths, lease)
+        return changing.resize(
+            self.paths, self.book, self._ready(new=False, own=lease.id), lease, ask, policy
+        )
 
     def pause(self, lease: Lease) -> Lease:
+        refuse_while_tried(self.paths, lease)
         return changing.pause(self.paths, self.book, self._ready(new=False), lease)
 
     def resume(self, lease: Lease) -> Lease:
@@ -485,11 +495,12 @@ class Machine:
         if notice is not None:
             self.notices.append(notice)
 
-    def _ready(self, *, new: bool = True) -> Snapshot:
+    def _ready(self, *, new: bool = True, own: LeaseId | None = None) -> Snapshot:
+        """``own``: a lease to which what it uses beyond its share is not lost."""
         self.reap()
         if new:
             refuse_inside_a_share(os.environ, [lease.id for lease in self.book.leases(live=True)])
-        snapshot = self.look()
+        snapshot = self.look(own=own)
         self.book.note_gpus(snapshot.gpus, at=time.time_ns())
         return snapshot
 

@@ -37,6 +37,7 @@ from aliquot.node.share_folder import (
     remove_share_folder,
 )
 from aliquot.node.taking import driver_of
+from aliquot.node.trying import give_back
 from aliquot.node.using import Users, gather, users_of
 
 Tell = Callable[[Notice], None]
@@ -66,6 +67,7 @@ def reap(paths: Paths, book: Book, *, tell: Tell, only: LeaseId | None = None) -
         live = [lease for lease in book.leases(live=True) if only in (None, lease.id)]
     if any(limits_differ(paths, lease) for lease in live):  # a change that was killed midway
         make_agree(paths, book, live, _gpus(paths))
+    give_back(paths, book, live, lambda: look_here(paths))
     if only is None:
         _remove_orphans(reaper, folders, live)
         _remake(reaper, [lease for lease in live if lease.id not in folders or missing_files(paths, lease)])

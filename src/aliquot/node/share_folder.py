@@ -45,6 +45,11 @@ def keeper_file(paths: Paths, lease: LeaseId) -> Path:
     return paths.share(lease) / "private" / "keeper"
 
 
+def mark_of_trial(paths: Paths, lease: LeaseId) -> Path:
+    """Locked by who verifies the share; in it the policy that the lease had before."""
+    return paths.share(lease) / "private" / "tried"
+
+
 def page_file(paths: Paths, lease: LeaseId, index: int) -> Path:
     """The page of turns of the share's device ``index``."""
     return paths.share(lease) / "private" / "turns" / str(index)

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Self
 
@@ -19,16 +18,17 @@ from aliquot.lease import Book
 from aliquot.model import (
     AliquotError,
     Ask,
+    Attempt,
     ContainerHolder,
     Lease,
     LeaseState,
+    Outcome,
     PlacementPolicy,
     Policy,
     Reason,
     Snapshot,
     Verification,
 )
-from aliquot.node.changing import resize
 from aliquot.node.libraries import ensure_copied
 from aliquot.node.looking import by_uuid
 from aliquot.node.orders import Order
@@ -36,8 +36,10 @@ from aliquot.node.paths import Paths
 from aliquot.node.process_plans import process_plan
 from aliquot.node.running import run_order
 from aliquot.node.share_folder import ledger_file
+from aliquot.node.trying import as_a_cap, refuse_while_tried
 from aliquot.node.using import container_ids
 
+_RAN_TO_ITS_END = (0, Reason.CHECK_FAILED.exit_code)
 _PATIENCE = 1800.0
 """Seconds for all attempts in a container: a card's driver needs seconds for each start."""
 
@@ -77,6 +79,7 @@ def verify_lease(paths: Paths, book: Book, snapshot: Snapshot, lease: Lease, *, 
                 (f"aliquot verify {lease.ask}", "tries another share of the same size"),
             ],
         )
+    refuse_while_tried(paths, lease)
     using = live_slots(ledger_file(paths, lease.id))
     if using and not force:
         raise AliquotError(
@@ -89,23 +92,10 @@ def verify_lease(paths: Paths, book: Book, snapshot: Snapshot, lease: Lease, *, 
             ],
         )
     program_arguments(lease, by_uuid(snapshot))  # refuses what has no limit before anything is changed
-    with _as_a_cap(paths, book, snapshot, lease) as tried:
+    with as_a_cap(paths, book, snapshot, lease) as tried:
         if isinstance(tried.holder, ContainerHolder):
             return _in_a_container(paths, tried, tried.holder, program_arguments(tried, by_uuid(snapshot)))
         return _in_a_process(paths, book, snapshot, ask=None, lease=tried, placement=PlacementPolicy.PACK)
-
-
-@contextlib.contextmanager
-def _as_a_cap(paths: Paths, book: Book, snapshot: Snapshot, lease: Lease) -> Iterator[Lease]:
-    """Through the book, so that a command that mends limits meanwhile does not undo it."""
-    if lease.policy is Policy.CAP:
-        yield lease
-        return
-    try:
-        yield resize(paths, book, snapshot, lease, None, Policy.CAP)
-    finally:
-        with contextlib.suppress(AliquotError):  # it was released meanwhile
-            resize(paths, book, snapshot, lease, None, lease.policy)
 
 
 def _in_a_process(
@@ -135,9 +125,22 @@ def _in_a_process(
             user=None,
             announce=tell,
         )
-        held, _ = run_order(paths, book, snapshot, order, process_plan(paths, snapshot, order))
+        held, code = run_order(paths, book, snapshot, order, process_plan(paths, snapshot, order))
         said = report.read()
+    if code not in _RAN_TO_ITS_END:
+        raise _broke_off(str(ask or held.id), code, read_attempts(said, isolation=held.isolation))
     return Verification(held.id, "process", read_attempts(said, isolation=held.isolation))
+
+
+def _broke_off(what: str, code: int, attempts: tuple[Attempt, ...]) -> AliquotError:
+    how = f"by signal {code - 128}" if code > 128 else f"with exit code {code}"
+    tried = [one for one in attempts if one.outcome not in (Outcome.KNOWN, Outcome.UNTRIED)]
+    return AliquotError(
+        Reason.FAILED,
+        f"the program that tries the share was ended {how} after {len(tried)} ways; nothing is proved",
+        facts=[f"{one.outcome.value}  {one.name}" for one in tried if one.outcome.failed],
+        next=[(f"aliquot verify {what}", "tries it again")],
+    )
 
 
 class _Pipe:
@@ -190,11 +193,12 @@ def _in_a_container(
     finally:
         with contextlib.suppress(AliquotError):
             execute_inside(client, container, [inside[0], "--remove"], user="0", timeout=60)
-    if status not in (0, Reason.CHECK_FAILED.exit_code):
+    if status not in _RAN_TO_ITS_END:
         raise AliquotError(
             Reason.FAILED,
             f"{PROGRAM} does not run in container {container[:12]}: {(complaint or said).strip()[-200:]}",
-            next=[(f"{holder.engine} start {container[:12]}", "where it does not run")],
+            facts=["it needs a C library of glibc in the image, whose lack an engine calls `no such file`"],
+            next=[(f"{holder.engine} start {container[:12]}", "where the container does not run")],
         )
     # Its isolation is a container's whatever the lease was taken as: it runs in one.
     return Verification(lease.id, container[:12], read_attempts(said, isolation=lease.isolation))

@@ -125,7 +125,7 @@ def _outside(one: Considered) -> str:
     """Said only where others' memory is part of what is missing."""
     if not one.short_memory or not one.outside_memory:
         return ""
-    return f"; programs in no lease hold {format_bytes(one.outside_memory)}"
+    return f"; programs in no lease or beyond theirs hold {format_bytes(one.outside_memory)}"
 
 
 def _format_up(count: int) -> str:

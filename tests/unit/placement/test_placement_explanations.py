@@ -70,7 +70,7 @@ def test_no_room_tells_every_gpu(busy: Snapshot, held: list[Share]) -> None:
         gpu0  H100      free 12GiB of 80GiB   compute free 40%    short 8GiB, 10%
         gpu1  H100      unhealthy: XID 79, 12 min ago
         gpu2  RTX-4090  free 4GiB of 24GiB    compute free 100%   short 16GiB;
-                        programs in no lease hold 20GiB
+                        programs in no lease or beyond theirs hold 20GiB
         gpu3  MI300X    has no CUDA and is leased only by name: MI300X
         gpu4  A100      in MIG mode (to open it: nvidia-smi -i 0000:04:00.0 -mig 0)
         gpu5  H100      cordoned

@@ -20,7 +20,10 @@ def gpu_lines(row: GpuRow) -> list[str]:
         ("memory", f"{format_bytes(gpu.memory)}, {format_bytes(gpu.capacity)} of it can be leased"),
         ("free", format_bytes(row.free_memory)),
         ("leased", f"{format_bytes(row.leased_memory)}, compute {format_compute(row.leased_compute)}"),
-        ("outside", f"{format_bytes(gpu.outside_memory)} in use by processes that are in no lease"),
+        (
+            "outside",
+            f"{format_bytes(gpu.outside_memory)} in use by processes in no lease or beyond theirs",
+        ),
         ("context", f"{format_bytes(gpu.context_bytes)} for each process that uses it"),
         ("utilisation", UNKNOWN if gpu.utilisation is None else f"{gpu.utilisation}%"),
         ("capability", capability),

@@ -12,6 +12,7 @@ from aliquot.model import (
     ContainerHolder,
     Isolation,
     Lease,
+    LeaseState,
     NobodyHolder,
     Policy,
     ProcessHolder,
@@ -120,6 +121,12 @@ def one_line(row: LeaseRow) -> str:
     return f"lease {lease.id}{name} · {lease.ask} · {shares} · {held}"
 
 
+def _state(row: LeaseRow) -> str:
+    """A lease that waits to be resumed is held all the same; a person wants to see why nothing happens."""
+    paused = row.lease.state is LeaseState.HELD and row.lease.paused_at is not None
+    return "paused" if paused else row.lease.state.value
+
+
 def _expiry(row: LeaseRow) -> int | None:
     """Of a live lease: one that has ended expires no more."""
     return row.lease.expires_at if row.lease.state.live else None
@@ -182,7 +189,7 @@ LEASES: Listing[LeaseRow] = Listing(
         Column("size", lambda row: row.lease.ask, narrowest=10),
         Column("gpus", lambda row: row.gpus, narrowest=4),
         Column("isolation", lambda row: row.lease.isolation.value),
-        Column("state", lambda row: row.lease.state.value),
+        Column("state", lambda row: row.lease.state.value, brief=_state),
         Column("holder", lambda row: holder_text(row.lease), narrowest=9, spare=1),
         Column("age", lambda row: row.lease.created_at, AGE, key="createdAt"),
         Column(
