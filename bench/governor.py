@@ -13,21 +13,9 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from aliquot.enforcement import create_ledger, create_turns, governor_folder, write_limits
-from aliquot.model import (
-    GIB,
-    Bytes,
-    GpuUuid,
-    Isolation,
-    Lease,
-    LeaseId,
-    LeaseState,
-    NobodyHolder,
-    Policy,
-    Share,
-    Thousandths,
-)
+from aliquot.model import GIB, Bytes, GpuUuid, Share, Thousandths
 from row import print_row
+from share_folder import make_share
 
 _HERE = Path(__file__).resolve().parent
 _DEVICE = GpuUuid("GPU-11111111-1111-1111-1111-111111111111")
@@ -61,7 +49,7 @@ def main() -> int:
 
 def _measure(folder: Path) -> dict[str, float]:
     share = folder / "share"
-    _make_share(share)
+    make_share(share, Share(_DEVICE, Bytes(GIB), Thousandths(100)), gpus={})
     driver = share / "driver" / "libcuda.so.1"
     governor = share / "lib" / "libcuda.so.1"
     calls, start = folder / "governor_calls", folder / "governor_start"
@@ -98,29 +86,6 @@ def _starts(program: Path, driver: Path, governor: Path) -> dict[str, float]:
         (min(took for took, _ in seen), median(kib for _, kib in seen)) for seen in runs.values()
     )
     return {"start": through[0] - straight[0], "resident": (through[1] - straight[1]) / 1024}
-
-
-def _make_share(share: Path) -> None:
-    for name in ("driver", "lib"):
-        (share / name).mkdir(parents=True)
-    lease = Lease(
-        id=LeaseId("bench"),
-        state=LeaseState.HELD,
-        ask="1GiB",
-        shares=(Share(_DEVICE, Bytes(GIB), Thousandths(100)),),
-        policy=Policy.FAIR,
-        isolation=Isolation.ADVISORY,
-        holder=NobodyHolder(),
-        user="bench",
-        command=None,
-        created_at=0,
-    )
-    write_limits(share / "limits", lease=lease, gpus={})
-    create_ledger(share / "ledger", devices=1)
-    (share / "turns").mkdir()
-    create_turns(share / "turns" / "0")
-    for library in governor_folder().iterdir():
-        (share / "lib" / library.name).symlink_to(library)
 
 
 def _compile(source: Path, target: Path, *options: str) -> None:

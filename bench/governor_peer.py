@@ -20,29 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aliquot import softgpu
-from aliquot.enforcement import (
-    PROGRAM,
-    create_ledger,
-    create_turns,
-    governor_folder,
-    program_folder,
-    write_limits,
-)
-from aliquot.model import (
-    MIB,
-    Bytes,
-    Gpu,
-    GpuUuid,
-    Isolation,
-    Lease,
-    LeaseId,
-    LeaseState,
-    NobodyHolder,
-    Policy,
-    Share,
-    Thousandths,
-    Vendor,
-)
+from aliquot.enforcement import PROGRAM, program_folder
+from aliquot.model import MIB, Bytes, Gpu, GpuUuid, Share, Thousandths, Vendor
+from share_folder import make_share
 
 _HERE = Path(__file__).resolve().parent
 _LIMIT = 256 * MIB
@@ -103,7 +83,13 @@ def _make(folder: Path, peer: Path) -> tuple[str, int, dict[str, Way]]:
     context = int(next(line.split()[1] for line in lines if line.startswith("context_bytes ")))
     driver = softgpu.library_folder()
     share = folder / "share"
-    _make_share(share, root, driver, GpuUuid(card.uuid), context)
+    uuid = GpuUuid(card.uuid)
+    gpu = Gpu(uuid, 0, Vendor.SOFTWARE, "tiny", "0000:00:00.0", context_bytes=Bytes(context))
+    make_share(share, Share(uuid, Bytes(_LIMIT), Thousandths(500)), gpus={uuid: gpu})
+    for library in driver.iterdir():
+        (share / "driver" / library.name).symlink_to(library)
+    (share / "driver" / "softgpu").mkdir()
+    (share / "driver" / "softgpu" / uuid).symlink_to(root / uuid)
     base = {"PATH": os.environ["PATH"], "ALIQUOT_STATE_DIR": str(folder / "state"), "TMPDIR": str(folder)}
     straight = base | {"LD_LIBRARY_PATH": str(driver)}
     hooked = straight | {
@@ -120,31 +106,6 @@ def _make(folder: Path, peer: Path) -> tuple[str, int, dict[str, Way]]:
         "HAMi-core": Way(hooked, driver / "libcuda.so.1"),
     }
     return card.uuid, context, ways
-
-
-def _make_share(share: Path, root: Path, driver: Path, uuid: GpuUuid, context: int) -> None:
-    for name in ("lib", "driver/softgpu", "turns"):
-        (share / name).mkdir(parents=True)
-    lease = Lease(
-        id=LeaseId("bench"),
-        state=LeaseState.HELD,
-        ask="256MiB",
-        shares=(Share(uuid, Bytes(_LIMIT), Thousandths(500)),),
-        policy=Policy.FAIR,
-        isolation=Isolation.ADVISORY,
-        holder=NobodyHolder(),
-        user="bench",
-        command=None,
-        created_at=0,
-    )
-    gpu = Gpu(uuid, 0, Vendor.SOFTWARE, "tiny", "0000:00:00.0", context_bytes=Bytes(context))
-    write_limits(share / "limits", lease=lease, gpus={uuid: gpu})
-    create_ledger(share / "ledger", devices=1)
-    create_turns(share / "turns" / "0")
-    for folder, source in ((share / "lib", governor_folder()), (share / "driver", driver)):
-        for library in source.iterdir():
-            (folder / library.name).symlink_to(library)
-    (share / "driver" / "softgpu" / uuid).symlink_to(root / uuid)
 
 
 def _taken(folder: Path, ways: Mapping[str, Way]) -> dict[str, dict[str, float]]:
