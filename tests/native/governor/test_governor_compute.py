@@ -50,7 +50,7 @@ def charge_off(card: Card, answers: list[dict[str, Any]]) -> list[float]:
     ("parts", "kernel"),
     [
         ((300, 700), "kernel=100000"),
-        ((100, 900), "kernel=100000"),
+        pytest.param((100, 900), "kernel=100000", marks=pytest.mark.slow),
         pytest.param((250, 250, 250, 250), "kernel=250000", marks=pytest.mark.slow),
     ],
 )
@@ -68,9 +68,9 @@ def test_saturating_shares_have_their_parts_and_waste_little(
     [
         "kernel=1000000",
         pytest.param("kernel=200000 spread=lognormal", marks=pytest.mark.slow),
-        "kernel=50000 spread=tenfold",
+        pytest.param("kernel=50000 spread=tenfold", marks=pytest.mark.slow),
         pytest.param("kernel=20000 spread=regime", marks=pytest.mark.slow),
-        "kernel=100000 streams=2",
+        pytest.param("kernel=100000 streams=2", marks=pytest.mark.slow),
         pytest.param("kernel=100000 cooperative=1", marks=pytest.mark.slow),
         "kernel=50000 graph=10",
     ],
@@ -128,6 +128,7 @@ def test_a_share_of_priority_leaves_the_others_their_floor(card: Card) -> None:
     assert points_off(answers, [95, 5]) == pytest.approx([0, 0], abs=1)
 
 
+@pytest.mark.slow
 def test_time_that_one_does_not_use_goes_to_the_other_and_comes_back(card: Card) -> None:
     """The second comes after 300 ms: before, the first has everything; after, its part."""
     first, second = card.share(500), card.share(500)
@@ -214,6 +215,7 @@ def test_nonsense_in_the_page_costs_order_and_nothing_else(card: Card) -> None:
     assert busy_percent(card, answers) > 80
 
 
+@pytest.mark.slow
 def test_a_page_of_zeros_or_ones_is_as_good_as_none(card: Card) -> None:
     for byte in (b"\0", b"\xff"):
         share = card.share(500)
@@ -243,6 +245,7 @@ def test_a_loop_of_launch_and_wait_has_its_part_and_waits_for_little(card: Card,
     assert max(map(abs, charge_off(card, answers))) <= 1
 
 
+@pytest.mark.slow
 def test_who_launches_slower_than_the_device_works_leaves_it_busy(card: Card) -> None:
     answers = card.together(
         SECOND, (card.share(300), "kernel=5000 think=10000"), (card.share(700), "kernel=100000")

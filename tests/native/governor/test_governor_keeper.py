@@ -69,6 +69,7 @@ def test_without_its_keeper_a_share_is_held_at_its_guarantee(
     assert busy_percent(card, answers) == pytest.approx(busy, abs=1.5)
 
 
+@pytest.mark.slow
 def test_a_keeper_that_comes_back_gives_idle_time_away_again(card: Card) -> None:
     """While its program runs, from one launch to the next."""
     share = card.share(100)

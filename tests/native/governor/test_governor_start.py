@@ -229,7 +229,13 @@ say(result)
     assert result == 802
 
 
-@pytest.mark.parametrize("error", [errno.EACCES, errno.ENOMEM, errno.EMFILE, errno.ENOSPC])
+@pytest.mark.parametrize(
+    "error",
+    [
+        errno.EACCES,
+        *(pytest.param(one, marks=pytest.mark.slow) for one in (errno.ENOMEM, errno.EMFILE, errno.ENOSPC)),
+    ],
+)
 def test_whichever_system_call_fails_nothing_crashes_and_no_limit_is_lost(
     share: ShareOnDisk, error: int
 ) -> None:

@@ -69,7 +69,8 @@ def test_beside_others_turns_one_has_no_more_than_its_part(program: Path) -> Non
     assert other >= 0.45 * 1_000_000
 
 
-@pytest.mark.parametrize("sanitizers", [pytest.param("thread", marks=pytest.mark.slow), "address,undefined"])
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizers", ["thread", "address,undefined"])
 def test_no_word_of_the_page_is_raced_for_and_each_has_turns(tmp_path: Path, sanitizers: str) -> None:
     (least,) = run(built(tmp_path, "turns_race", sanitizers), 4, 20_000, 0)
     assert least > 0

@@ -12,12 +12,11 @@ from tests.native.softgpu.machine import LIBRARIES, SONAMES, Box
     "case",
     [
         "matmul",
-        "atomics",
         "illegal_address",
         *(  # each a start of numba, which takes a second and more
             pytest.param(case, marks=pytest.mark.slow)
             for case in (
-                *("vector_add", "saxpy", "shuffle_reduction", "shared_reduction"),
+                *("vector_add", "saxpy", "atomics", "shuffle_reduction", "shared_reduction"),
                 *("constants_and_streams", "other_memory", "closed"),
             )
         ),
@@ -60,6 +59,7 @@ def test_cuda_core_compiles_with_nvrtc_and_launches(box: Box, client_python: str
     assert (seen["name"], seen["initial_counter"], seen["arguments"]) == ("Aliquot Test GPU", 5, 4)
 
 
+@pytest.mark.slow
 def test_numba_runs_through_a_share_folder_of_symlinks(
     box: Box, device: Path, client_python: str, tmp_path: Path
 ) -> None:

@@ -117,6 +117,7 @@ def test_of_several_the_newest_that_the_device_can_have_is_taken(
     assert box.run("fatbins.py", "which", str(FOLDER / "several.fatbin"))["which"] == taken
 
 
+@pytest.mark.slow
 def test_damaged_fat_binaries_read_and_write_nothing_outside(compile_c: Callable[..., Path]) -> None:
     driver = ROOT / "native" / "softgpu" / "driver"
     sources = (Path(__file__).parent / "c" / "unpack_damaged.c", *sorted(driver.glob("unpack_*.c")))

@@ -117,6 +117,7 @@ def test_a_process_that_ends_without_freeing_leaves_nothing(box: Box) -> None:
     assert box.run("look.py")["used"] == 0
 
 
+@pytest.mark.slow
 def test_random_work_killed_at_random_moments_leaves_no_drift(box: Box, device: Path) -> None:
     rng = random.Random(7)
     for turn in range(6):

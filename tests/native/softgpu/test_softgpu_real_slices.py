@@ -80,6 +80,7 @@ def test_who_launches_short_kernels_has_as_much_as_who_launches_long_ones(box: B
     assert 0.1 < share < 0.9  # by kernels, each in its turn, it would be 0.03
 
 
+@pytest.mark.slow
 def test_what_processes_had_adds_up_to_what_the_device_was_busy(box: Box, device: Path) -> None:
     workers = [neighbour(box, iterations) for iterations in (ROUGHLY_30_MS, ROUGHLY_HALF_A_MS, "50000")]
     begin = truth(box, device)
@@ -107,6 +108,7 @@ def test_the_time_out_counts_what_a_kernel_had_and_not_what_it_waited(box: Box) 
     assert held(end, other) - held(begin, other) > 100 * MILLISECOND
 
 
+@pytest.mark.slow
 def test_who_is_stopped_loses_its_turn_and_waits_for_another_when_it_goes_on(box: Box, device: Path) -> None:
     stopped, other = box.start("sliced.py", "4", "50000", "apart"), neighbour(box)
     until(box, device, lambda seen: held(seen, stopped) > 20 * MILLISECOND)

@@ -300,6 +300,7 @@ def test_an_unwritable_state_folder_is_an_error_with_a_path(aliquot: Aliquot, tm
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_output_is_ascii_in_the_c_locale(aliquot: Aliquot, one_t4: str) -> None:
     assert one_t4
     env = {"LC_ALL": "C"}
@@ -308,6 +309,7 @@ def test_output_is_ascii_in_the_c_locale(aliquot: Aliquot, one_t4: str) -> None:
         assert (done.stdout + done.stderr).isascii(), arguments
 
 
+@pytest.mark.slow
 def test_completion_offers_commands_options_and_leases(aliquot: Aliquot, one_t4: str) -> None:
     assert one_t4
     lease = aliquot("lease", "--gpu", "1GiB", "-o", "name").stdout.strip()
