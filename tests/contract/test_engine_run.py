@@ -274,10 +274,17 @@ def test_a_container_s_keeper_outlives_its_client_and_knows_who_is_inside(box: E
             again = json.loads(box.aliquot("show", lease, "-o", "json").stdout)
             assert [one["pid"] for one in again["ledger"]["processes"]] == [process["pid"]], "it lives"
         by_hand = subprocess.Popen([sys.executable, "-m", "aliquot", "keeper", lease], env=box.environ)
+        _await_keeper(box, lease, by_hand.pid)
     finally:
         box.engine("rm", "-f", name)
     assert box.lease_ids() == []
     assert by_hand.wait(timeout=20) == 0, "it ends with the lease"
+
+
+def _await_keeper(box: EngineBox, lease: str, pid: int) -> None:
+    deadline = time.monotonic() + 30
+    while json.loads(box.aliquot("show", lease, "-o", "json").stdout)["keeper"]["pid"] != pid:
+        assert time.monotonic() < deadline, "it keeps the lease"
 
 
 def _translated(box: EngineBox, lease: str) -> dict[str, int]:
