@@ -19,6 +19,7 @@ from aliquot.enforcement import build_of
 from aliquot.lease import Book, describe, processes_carrying
 from aliquot.model import Bytes, Gpu, GpuProcess, GpuUuid, Lease, Ledger, LedgerSlot, ProcessHolder
 from aliquot.node.paths import Paths
+from aliquot.node.processes import inner_pid
 from aliquot.node.using import container_ids
 
 WHAT = "ungoverned"
@@ -98,16 +99,9 @@ class _Process:
 def _process(pid: int) -> _Process | None:
     try:
         here = describe(pid)
-        return _Process(here, _inner_pid(pid), _ancestors(pid), Path(f"/proc/{pid}/cgroup").read_text())
+        return _Process(here, inner_pid(pid), _ancestors(pid), Path(f"/proc/{pid}/cgroup").read_text())
     except (OSError, ValueError, IndexError):  # gone by now, or hidden
         return None
-
-
-def _inner_pid(pid: int) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines():
-        if line.startswith("NSpid:"):
-            return int(line.split()[-1])
-    return pid
 
 
 def _ancestors(pid: int) -> frozenset[int]:

@@ -13,8 +13,8 @@ from aliquot.enforcement import read_ledger
 from aliquot.model import Lease, LeaseId
 from aliquot.node.attesting import pids_of
 from aliquot.node.keeper_core import Intruder
-from aliquot.node.outer_pids import all_pids
 from aliquot.node.paths import Paths
+from aliquot.node.processes import all_pids, mappings
 from aliquot.node.share_folder import ledger_file
 
 
@@ -37,10 +37,9 @@ def intruders_of(paths: Paths, leases: Iterable[Lease], page: Path) -> tuple[Int
 def _how(pid: int, page: str, governors: Collection[str]) -> str | None:
     """``page`` and ``governors`` are inodes. Raises OSError where the process may not be looked at."""
     copies = mapped = 0
-    for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
-        _, _, offset, _, inode = line.split(maxsplit=5)[:5]
-        mapped += inode == page
-        copies += inode in governors and not int(offset, 16)
+    for one in mappings(pid):
+        mapped += one.inode == page
+        copies += one.inode in governors and not one.offset
     if mapped > copies:
         return "maps it beside its governor" if copies else "maps it without a governor"
     return "has it open for writing" if _holds_open(pid, page) else None

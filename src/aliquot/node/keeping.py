@@ -6,9 +6,7 @@ one looks again. What one look cannot see now is left to the next.
 """
 
 import contextlib
-import fcntl
 import os
-import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +28,7 @@ from aliquot.enforcement import (
 from aliquot.lease import Book, open_book
 from aliquot.model import AliquotError, Bytes, GpuUuid, Lease, LeaseId, Share
 from aliquot.node.attesting import watch_attestation
+from aliquot.node.held_files import hold, is_held
 from aliquot.node.intruders import intruders_of
 from aliquot.node.keeper_core import (
     TICK,
@@ -59,8 +58,6 @@ from aliquot.node.using import container_ids
 
 _CONTAINERS_EVERY = 60.0
 """Seconds."""
-_FLOCK = struct.Struct("hhqqi4x")
-"""struct flock of 64-bit Linux: type, whence, start, length, pid."""
 _MISSED = (OSError, AliquotError)
 """What a look may meet: the share is being made, changed or removed, the book is locked, the driver gone."""
 
@@ -96,9 +93,7 @@ def keeper_pid(paths: Paths, lease: LeaseId) -> int | None:
     except OSError:
         return None
     try:
-        answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _first_byte(fcntl.F_WRLCK))
-        kind, *_ = _FLOCK.unpack(answer)
-        return None if kind == fcntl.F_UNLCK else _pid_in(descriptor)
+        return _pid_in(descriptor) if is_held(descriptor) else None
     finally:
         os.close(descriptor)
 
@@ -106,17 +101,10 @@ def keeper_pid(paths: Paths, lease: LeaseId) -> int | None:
 def _be_the_only_one(path: Path, stack: contextlib.ExitStack) -> None:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     stack.callback(os.close, descriptor)
-    try:
-        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _first_byte(fcntl.F_WRLCK))
-    except (BlockingIOError, PermissionError):
-        raise AlreadyKeptError(_pid_in(descriptor)) from None
+    if not hold(descriptor):
+        raise AlreadyKeptError(_pid_in(descriptor))
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-
-
-def _first_byte(kind: int) -> bytes:
-    """A lock that can be asked for without being taken: who only looks must not be in a keeper's way."""
-    return _FLOCK.pack(kind, os.SEEK_SET, 0, 1, 0)
 
 
 def _pid_in(descriptor: int) -> int | None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from aliquot.node.paths import make_folder, unwritable
+from aliquot.node.processes import all_pids, mappings
 
 _FOLDER_MODE = 0o755
 
@@ -115,10 +116,9 @@ def _loaded(libraries: Path, names: Iterable[str]) -> set[str]:
     inodes: what is mounted elsewhere has another path."""
     inodes = {str(file.stat().st_ino): name for name in names for file in (libraries / name).glob("*/*")}
     found: set[str] = set()
-    for process in Path("/proc").glob("[0-9]*"):
+    for pid in all_pids():
         with contextlib.suppress(OSError):
-            for line in (process / "maps").read_text(errors="replace").splitlines():
-                found |= {inodes[inode] for inode in line.split(maxsplit=5)[4:5] if inode in inodes}
-            environment = (process / "environ").read_bytes()
+            found |= {inodes[one.inode] for one in mappings(pid) if one.inode in inodes}
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
             found |= {name for name in names if f"/{name}/".encode() in environment}
     return found

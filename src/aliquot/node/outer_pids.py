@@ -7,11 +7,11 @@ believed only where the process that it names has this very ledger mapped.
 """
 
 import contextlib
-import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from aliquot.model import LedgerSlot
+from aliquot.node.processes import all_pids, inner_pid, mappings
 
 Known = Mapping[tuple[int, int], int]
 """(slot, start time) → pid in our namespace."""
@@ -40,25 +40,13 @@ def outer_pids(slots: Iterable[LedgerSlot], ledger: Path, *, known: Known) -> di
 
 
 def _maps(pid: int, inode: str) -> bool:
-    """By the inode alone: file systems that lie over others show another device there than a look at the
-    file does."""
-    lines = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
-    return any(line.split(maxsplit=5)[4] == inode and line.endswith("/ledger") for line in lines)
+    return any(one.inode == inode and one.path.endswith("/ledger") for one in mappings(pid))
 
 
 def _is(pid: int, slot: LedgerSlot) -> bool:
-    inner = pid
-    for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines():
-        if line.startswith("NSpid:"):
-            inner = int(line.split()[-1])
-    if inner != slot.pid or _start_time(pid) != slot.start_time:
+    if inner_pid(pid) != slot.pid or _start_time(pid) != slot.start_time:
         return False
     return Path(f"/proc/{pid}/ns/pid").stat().st_ino == slot.pid_namespace
-
-
-def all_pids() -> Iterator[int]:
-    with os.scandir("/proc") as entries:
-        yield from [int(entry.name) for entry in entries if entry.name.isdigit()]
 
 
 def _start_time(pid: int) -> int:

@@ -1,18 +1,18 @@
 """That a lease is being verified: a cap meanwhile, changed by nobody else, and itself again afterwards.
 
-The mark is a file of the share that its verifier keeps locked, with the policy that the lease had.
-The lock goes with the process, so a mark that nobody locks is one of a verifier that was killed, and
+The mark is a file of the share that its verifier holds, with the policy that the lease had.
+That ends with the process, so a mark that nobody holds is one of a verifier that was killed, and
 the next command gives the lease its policy back (``give_back``).
 """
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
 
 from aliquot.lease import Book
 from aliquot.model import AliquotError, Lease, LeaseState, Policy, Reason, Snapshot
 from aliquot.node.changing import resize
+from aliquot.node.held_files import hold, is_held
 from aliquot.node.paths import Paths
 from aliquot.node.share_folder import mark_of_trial
 
@@ -34,8 +34,7 @@ def as_a_cap(paths: Paths, book: Book, snapshot: Snapshot, lease: Lease) -> Iter
                 else resize(paths, book, snapshot, lease, None, Policy.CAP)
             )
         finally:
-            with contextlib.suppress(AliquotError):  # it was released meanwhile
-                _give_back(paths, book, snapshot, book.find(lease.id))
+            _give_back(paths, book, snapshot, book.find(lease.id))
     finally:
         os.close(descriptor)
 
@@ -43,9 +42,9 @@ def as_a_cap(paths: Paths, book: Book, snapshot: Snapshot, lease: Lease) -> Iter
 def refuse_while_tried(paths: Paths, lease: Lease) -> None:
     """Raises AliquotError(LEASE_BUSY): what is changed meanwhile would be judged by what was."""
     with contextlib.suppress(OSError):
-        descriptor = _open(paths, lease, 0)
+        descriptor = _open(paths, lease, os.O_RDONLY)
         try:
-            if not _lock(descriptor):
+            if is_held(descriptor):
                 raise _busy(lease)
         finally:
             os.close(descriptor)
@@ -55,9 +54,9 @@ def give_back(paths: Paths, book: Book, live: Sequence[Lease], look: Callable[[]
     """Those of ``live`` whose verifier was killed are as they were. Costs a look for a file each."""
     for lease in live:
         with contextlib.suppress(OSError):
-            descriptor = _open(paths, lease, 0)
+            descriptor = _open(paths, lease, os.O_RDWR)
             try:
-                if _lock(descriptor):
+                if hold(descriptor):
                     _give_back(paths, book, look(), lease)
             finally:
                 os.close(descriptor)
@@ -71,15 +70,16 @@ def _give_back(paths: Paths, book: Book, snapshot: Snapshot, lease: Lease) -> No
     except (OSError, ValueError):
         was = lease.policy
     if lease.state is LeaseState.HELD and lease.policy is Policy.CAP and was is not Policy.CAP:
-        resize(paths, book, snapshot, lease, None, was)
+        with contextlib.suppress(AliquotError):  # it is being released, or its limits are gone
+            resize(paths, book, snapshot, lease, None, was)
     mark.unlink(missing_ok=True)
 
 
 def _mark(paths: Paths, lease: Lease) -> int:
     """The mark, locked. One that another command cleared away before it was locked is made again."""
     while True:
-        descriptor = _open(paths, lease, os.O_CREAT)
-        if not _lock(descriptor):
+        descriptor = _open(paths, lease, os.O_RDWR | os.O_CREAT)
+        if not hold(descriptor):
             os.close(descriptor)
             raise _busy(lease)
         with contextlib.suppress(FileNotFoundError):
@@ -89,15 +89,7 @@ def _mark(paths: Paths, lease: Lease) -> int:
 
 
 def _open(paths: Paths, lease: Lease, flags: int) -> int:
-    return os.open(mark_of_trial(paths, lease.id), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
-
-
-def _lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    return os.open(mark_of_trial(paths, lease.id), flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def _busy(lease: Lease) -> AliquotError:
