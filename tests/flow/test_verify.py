@@ -154,6 +154,17 @@ def test_a_lease_whose_verifier_was_killed_has_its_policy_back_at_the_next_comma
     assert gpu_box.aliquot("release", "--force", "idle").returncode == 0
 
 
+def test_a_policy_that_cannot_be_given_back_stops_no_command(gpu_box: Box) -> None:
+    assert gpu_box.aliquot("lease", "--gpu", "2GiB", "--name", "idle").returncode == 0
+    (lease,) = gpu_box.items("leases")
+    with being_verified(gpu_box, lease["id"]) as process:
+        process.kill()
+        process.wait()
+        (gpu_box.runtime / "shares" / lease["id"] / "limits").unlink()
+    assert policy_of(gpu_box) == "cap"
+    assert gpu_box.aliquot("release", "--force", "idle").returncode == 0
+
+
 def test_what_has_no_limit_is_not_tried(gpu_box: Box) -> None:
     whole = gpu_box.aliquot("verify", "T4")
     assert whole.returncode == 2

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         Keeping,
         Kept,
         Outside,
-        expect_keeper,
         lease_number,
         process_number,
         process_numbers,
@@ -53,7 +52,7 @@ __getattr__ = deferred(
     __name__,
     {
         "attestation": "build_of",
-        "keeping": "Beats Keeping Kept Outside expect_keeper lease_number process_number "
+        "keeping": "Beats Keeping Kept Outside lease_number process_number "
         "process_numbers read_kept tell_outside",
         "turns_page": "Nonsense Sitter nonsense_of read_page repair strangers_on",
         "verifying": "PROGRAM nothing_to_try program_arguments program_folder read_attempts",
@@ -74,7 +73,6 @@ __all__ = [
     "build_of",
     "create_ledger",
     "create_turns",
-    "expect_keeper",
     "governor_folder",
     "lease_number",
     "limits_agree",

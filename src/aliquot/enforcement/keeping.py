@@ -59,12 +59,6 @@ def read_kept(limits: Path) -> Kept | None:
     return Kept(number(file, base, abi.LimitsDevice.KEPT), number(file, base, abi.LimitsDevice.KEEPER))
 
 
-def expect_keeper(limits: Path, *, at: int) -> None:
-    """Of a share that was just made: from now on it is stale where no keeper looks. Raises OSError."""
-    with Beats(limits) as beats:
-        beats.beat(at, began=0)
-
-
 class Beats:
     """The limits of one share, held open to say that its keeper looks. Raises OSError if there are none."""
 
@@ -96,17 +90,18 @@ def process_number(pid: int, start_time: int, pid_namespace: int) -> int:
 
     As slots_own_number of native/governor/slots.c makes it.
     """
-    value = _FNV_BASIS
-    for text in (word(pid), word(start_time), word(pid_namespace)):
-        for byte in text:
-            value = (value ^ byte) * _FNV_PRIME & _MASK
-    return value or 1
+    return _fnv(word(pid) + word(start_time) + word(pid_namespace))
 
 
 def lease_number(lease: str) -> int:
     """By which all processes of a lease sit on a page: share_lease_number of native/governor/share.c."""
+    return _fnv(lease.encode()[: abi.LEASE_BYTES])
+
+
+def _fnv(text: bytes) -> int:
+    """FNV-1a of 64 bits, never 0."""
     value = _FNV_BASIS
-    for byte in lease.encode()[: abi.LEASE_BYTES]:
+    for byte in text:
         value = (value ^ byte) * _FNV_PRIME & _MASK
     return value or 1
 

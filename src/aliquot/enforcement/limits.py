@@ -23,11 +23,20 @@ _UNKNOWN_PASSES = 2
 _POLICIES = {Policy.FAIR: 0, Policy.CAP: 1, Policy.PRIORITY: 2}
 
 
-def write_limits(path: Path, *, lease: Lease, gpus: Mapping[GpuUuid, Gpu], paused: bool = False) -> None:
+def write_limits(
+    path: Path,
+    *,
+    lease: Lease,
+    gpus: Mapping[GpuUuid, Gpu],
+    paused: bool = False,
+    keeper_from: int | None = None,
+) -> None:
     """Make ``path`` (0444), or bring an existing one to ``lease``'s present shares and policy.
 
     ``gpus`` gives each device's context cost; a card that does not tell charges nothing. While
-    ``paused``, launches of the share's processes wait; what runs already ends.
+    ``paused``, launches of the share's processes wait; what runs already ends. Made with
+    ``keeper_from`` (CLOCK_MONOTONIC, nanoseconds), they are stale from ten seconds later on where no
+    keeper looks (``keeping``); a change leaves that as it is.
     Raises AliquotError: FILES_UNWRITABLE, or FAILED where ``path`` belongs to another lease.
     """
     wanted = _limits(lease, gpus, paused=paused)
@@ -35,7 +44,7 @@ def write_limits(path: Path, *, lease: Lease, gpus: Mapping[GpuUuid, Gpu], pause
         if path.exists():
             _change(path, wanted)
         else:
-            write_whole(path, wanted, mode=0o444)
+            write_whole(path, _kept(wanted, keeper_from or 0), mode=0o444)
     except OSError as error:
         raise unwritable(path, error) from error
 
@@ -87,6 +96,14 @@ def _limits(lease: Lease, gpus: Mapping[GpuUuid, Gpu], *, paused: bool) -> bytes
         _put_device(file, base, share, gpus)
         put(file, base, abi.LimitsDevice.POLICY, _POLICIES[lease.policy])
         put(file, base, abi.LimitsDevice.RANK, 1 if lease.policy is Policy.PRIORITY else 0)
+    return bytes(file)
+
+
+def _kept(wanted: bytes, looked: int) -> bytes:
+    file = bytearray(wanted)
+    for index in range(abi.DEVICES_MAX):
+        base = abi.Limits.DEVICES.offset + index * abi.LimitsDevice.RECORD_SIZE
+        put(file, base, abi.LimitsDevice.KEPT, looked)
     return bytes(file)
 
 

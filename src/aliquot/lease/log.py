@@ -30,6 +30,12 @@ _LONGEST_SLEEP_S = 0.004
 _COURTESY_S = 0.25
 
 
+def sleep_about(seconds: float) -> None:
+    """Between a half and one and a half of it, so that waiters do not come back at once. One byte of
+    entropy is jitter enough; importing `random` costs more than opening a book."""
+    time.sleep(seconds * (0.5 + os.urandom(1)[0] / 255))
+
+
 class Log:
     """Of one connection, which is open for longer than this: it is what keeps the log in place."""
 
@@ -59,9 +65,7 @@ class Log:
             if waited > _COURTESY_S:
                 return False
             if waited > _WATCH_S:
-                # Between a half and one and a half. One byte of entropy is jitter enough;
-                # importing `random` costs more than opening a book.
-                time.sleep(sleep * (0.5 + os.urandom(1)[0] / 255))
+                sleep_about(sleep)
                 sleep = min(sleep * 1.5, _LONGEST_SLEEP_S)
         return True
 

@@ -12,7 +12,6 @@ in a book that is merely busy. Writers take turns at the log instead, and who st
 book locked sleeps at random for 3 to 12 ms between two tries: each costs as much as a step.
 """
 
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ from aliquot.lease.failures import (
     unconfirmed,
     unwritable,
 )
-from aliquot.lease.log import Log
+from aliquot.lease.log import Log, sleep_about
 from aliquot.lease.migrations import APPLICATION_ID, MIGRATIONS, PAGE_BYTES
 
 _CHECKPOINT_BYTES = 4 << 20
@@ -197,9 +196,7 @@ class BookFile:
                 deadline = now + self._wait_s if deadline is None else deadline
                 if now >= deadline:
                     raise
-                # Between a half and one and a half of ``wait``. One byte of entropy is jitter enough;
-                # importing `random` costs more than opening a book.
-                time.sleep(wait * (0.5 + os.urandom(1)[0] / 255))
+                sleep_about(wait)
                 wait = min(wait * _WAIT_GROWTH, _LONGEST_WAIT_S)
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from aliquot.enforcement import (
     create_ledger,
     create_turns,
-    expect_keeper,
     governor_folder,
     write_limits,
 )
@@ -107,8 +106,7 @@ def _link_driver(where: Path, lease: Lease, driver: DriverFiles) -> None:
 
 def _place_governor(paths: Paths, lease: Lease, governor: Path, gpus: Mapping[GpuUuid, Gpu]) -> None:
     root = paths.share(lease.id)
-    write_limits(limits_file(paths, lease.id), lease=lease, gpus=gpus)
-    expect_keeper(limits_file(paths, lease.id), at=time.monotonic_ns())
+    write_limits(limits_file(paths, lease.id), lease=lease, gpus=gpus, keeper_from=time.monotonic_ns())
     create_ledger(ledger_file(paths, lease.id), devices=len(lease.shares))
     (root / "ledger").symlink_to("private/ledger")
     _link_turns(paths, lease, root / "private" / "turns")

@@ -22,7 +22,6 @@ from aliquot.enforcement import (
     Outside,
     Sitter,
     abi,
-    expect_keeper,
     lease_number,
     nonsense_of,
     process_number,
@@ -64,7 +63,8 @@ def test_without_its_keeper_a_share_is_held_at_its_guarantee(
 ) -> None:
     share = card.share(300, policy)
     if looked is not None:
-        expect_keeper(share / "limits", at=_ago(looked))
+        with Beats(share / "limits") as beats:
+            beats.beat(_ago(looked), began=0)
     answers = card.together(SECOND // 2, (share, "kernel=100000"))
     assert busy_percent(card, answers) == pytest.approx(busy, abs=1.5)
 

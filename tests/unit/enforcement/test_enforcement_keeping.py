@@ -13,7 +13,6 @@ from aliquot.enforcement import (
     Outside,
     abi,
     create_ledger,
-    expect_keeper,
     lease_number,
     process_number,
     process_numbers,
@@ -53,7 +52,8 @@ def test_limits_as_they_are_made_expect_nobody(limits: Path) -> None:
 
 def test_a_beat_survives_a_change_of_the_limits_and_changes_nothing_else(limits: Path) -> None:
     before = limits.read_bytes()
-    expect_keeper(limits, at=7)
+    limits.unlink()
+    write_limits(limits, lease=LEASE, gpus={}, keeper_from=7)
     assert read_kept(limits) == Kept(7, 0)
     with Beats(limits) as beats:
         beats.beat(9, began=8)

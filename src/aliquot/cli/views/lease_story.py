@@ -9,7 +9,14 @@ from aliquot.cli.output.durations import format_duration, format_time
 from aliquot.cli.output.kinds import UNKNOWN
 from aliquot.cli.output.streams import printable
 from aliquot.cli.output.tables import aligned
-from aliquot.cli.views.leases import LEASES, LeaseRow, compute_text, holder_text, isolation_text
+from aliquot.cli.views.leases import (
+    LEASES,
+    UNKNOWN_PASSES,
+    LeaseRow,
+    compute_text,
+    holder_text,
+    isolation_text,
+)
 from aliquot.model import (
     Attestation,
     LeaseState,
@@ -55,7 +62,7 @@ def story_lines(story: LeaseStory, *, now: int) -> list[str]:
         ("expires", UNKNOWN if lease.expires_at is None else format_time(lease.expires_at)),
     ]
     if lease.unknown is Unknown.PASS:
-        fields.append(("unknown", "functions that this Aliquot does not know reach the driver, uncounted"))
+        fields.append(("unknown", UNKNOWN_PASSES))
     if story.keeping is not None:
         fields.insert(4, ("keeper", keeper_text(story)))
     lines = [title, *_indented(aligned(fields)), "shares"]

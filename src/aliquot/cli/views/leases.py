@@ -23,6 +23,7 @@ from aliquot.model import (
     format_compute,
 )
 
+UNKNOWN_PASSES = "functions that this Aliquot does not know reach the driver, uncounted"
 COMPUTE_MEANING = {
     Policy.FAIR: "guaranteed, idle time is given away",
     Policy.CAP: "guaranteed and never more",

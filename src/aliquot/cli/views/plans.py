@@ -4,7 +4,7 @@ from aliquot.ask import to_document
 from aliquot.cli.output.documents import document
 from aliquot.cli.output.failures import considered_item
 from aliquot.cli.output.tables import aligned
-from aliquot.cli.views.leases import COMPUTE_MEANING, isolation_meaning
+from aliquot.cli.views.leases import COMPUTE_MEANING, UNKNOWN_PASSES, isolation_meaning
 from aliquot.model import (
     AliquotError,
     Ask,
@@ -32,7 +32,7 @@ def plan_lines(ask: Ask, result: Placed | Refused, snapshot: Snapshot, *, isolat
         if any(not share.whole for share in result.shares):
             rows.append(("compute", COMPUTE_MEANING[ask.policy]))
     if ask.unknown is Unknown.PASS:
-        rows.append(("unknown", "functions that this Aliquot does not know reach the driver, uncounted"))
+        rows.append(("unknown", UNKNOWN_PASSES))
     return aligned(rows)
 
 
