@@ -3,6 +3,7 @@
  * exported is refused: it would be nobody's charge here. */
 #include "account.h"
 #include "governor.h"
+#include "hash.h"
 #include "sharing.h"
 #include "surface.h"
 
@@ -24,7 +25,7 @@ EXPORTED CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr address)
     CUresult result = REAL(cuIpcGetMemHandle, CUresult (*)(CUipcMemHandle *, CUdeviceptr))(out != NULL ? &handle : NULL, address);
     if (result != CUDA_SUCCESS || out == NULL)
         return result;
-    sharing_export(KIND_MEMORY, base_of(address), sharing_hash(&handle, sizeof handle), false);
+    sharing_export(KIND_MEMORY, base_of(address), hash_of(&handle, sizeof handle), false);
     *out = handle;
     return result;
 }
@@ -70,9 +71,9 @@ static void remember(CUdeviceptr got, uint64_t context, int export)
         return result;                                                                             \
     }
 
-OPEN(cuIpcOpenMemHandle, sharing_hash(&handle, sizeof handle), (CUdeviceptr *out, CUipcMemHandle handle, unsigned flags),
+OPEN(cuIpcOpenMemHandle, hash_of(&handle, sizeof handle), (CUdeviceptr *out, CUipcMemHandle handle, unsigned flags),
      (place, handle, flags))
-OPEN(cuIpcOpenMemHandle_v2, sharing_hash(&handle, sizeof handle),
+OPEN(cuIpcOpenMemHandle_v2, hash_of(&handle, sizeof handle),
      (CUdeviceptr *out, CUipcMemHandle handle, unsigned flags), (place, handle, flags))
 
 EXPORTED CUresult cuIpcCloseMemHandle(CUdeviceptr address)
@@ -101,10 +102,10 @@ EXPORTED CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdevicept
         out != NULL ? &data : NULL, address);
     if (result != CUDA_SUCCESS || out == NULL)
         return result;
-    sharing_export(KIND_MEMORY, base_of(address), sharing_hash(&data, sizeof data), false);
+    sharing_export(KIND_MEMORY, base_of(address), hash_of(&data, sizeof data), false);
     *out = data;
     return result;
 }
 
-OPEN(cuMemPoolImportPointer, data != NULL ? sharing_hash(data, sizeof *data) : 0,
+OPEN(cuMemPoolImportPointer, data != NULL ? hash_of(data, sizeof *data) : 0,
      (CUdeviceptr *out, CUmemoryPool pool, CUmemPoolPtrExportData *data), (place, pool, data))

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "hash.h"
 #include "refusal.h"
 #include "words.h"
 
@@ -300,10 +301,7 @@ bool share_unknown_passes(void)
 
 uint64_t share_lease_number(void)
 {
-    uint64_t number = UINT64_C(0xcbf29ce484222325);
-    for (size_t at = 0; at < sizeof limits->lease && limits->lease[at] != '\0'; at++)
-        number = (number ^ (unsigned char)limits->lease[at]) * UINT64_C(0x100000001b3);
-    return number != 0 ? number : 1;
+    return hash_of(limits->lease, strnlen(limits->lease, sizeof limits->lease));
 }
 
 /* ---- the devices' pages ---- */

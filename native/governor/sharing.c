@@ -4,15 +4,6 @@
 
 #include "ledger.h"
 
-/* FNV-1a; never 0, which is a free place. */
-uint64_t sharing_hash(const void *handle, uint64_t size)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (uint64_t at = 0; at < size; at++)
-        hash = (hash ^ ((const unsigned char *)handle)[at]) * 0x100000001b3u;
-    return hash != 0 ? hash : 1;
-}
-
 static bool is_import(const struct entry *entry)
 {
     return entry->kind == KIND_IMPORT || entry->imported;

@@ -18,7 +18,4 @@ int sharing_import(uint64_t key);
 /* An import of that number failed or ended: held no more, unless by another import of the same. */
 void sharing_let_go(unsigned export);
 
-/* The hash by which a handle of `size` bytes is found; never 0. */
-uint64_t sharing_hash(const void *handle, uint64_t size);
-
 #endif

@@ -8,6 +8,7 @@
 
 #include "attest.h"
 #include "exports.h"
+#include "hash.h"
 #include "locks.h"
 #include "refusal.h"
 #include "share.h"
@@ -203,18 +204,10 @@ static uint64_t own_start_time(void)
     return ticks;
 }
 
-static uint64_t stir(uint64_t number, uint64_t word)
-{
-    for (int byte = 0; byte < 8; byte++)
-        number = (number ^ (word >> 8 * byte & 0xff)) * UINT64_C(0x100000001b3);
-    return number;
-}
-
 uint64_t slots_own_number(void)
 {
-    uint64_t number = stir(UINT64_C(0xcbf29ce484222325), (uint64_t)getpid());
-    number = stir(stir(number, own_start_time()), slots_pid_namespace());
-    return number != 0 ? number : 1;
+    const uint64_t name[] = {(uint64_t)getpid(), own_start_time(), slots_pid_namespace()};
+    return hash_of(name, sizeof name);
 }
 
 uint64_t slots_pid_namespace(void)
