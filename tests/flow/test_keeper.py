@@ -71,6 +71,20 @@ def test_it_starts_with_a_lease_and_ends_with_it(gpu_box: Box) -> None:
     until(lambda: not is_alive(pid))
 
 
+def test_one_started_where_signals_are_blocked_can_be_ended(gpu_box: Box) -> None:
+    """As `aliquot run` blocks them, which starts the keepers of containers."""
+    words = [sys.executable, "-m", "aliquot", "lease", "--gpu", "1GiB", "-o", "name"]
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+    try:
+        lease = subprocess.run(words, env=gpu_box.environ, capture_output=True, text=True, check=True).stdout
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    pid = keeper_of(gpu_box, lease.strip())
+    os.kill(pid, signal.SIGTERM)
+    until(lambda: not is_alive(pid))
+    assert gpu_box.aliquot("release", lease.strip()).returncode == 0
+
+
 @pytest.mark.slow
 def test_a_lease_that_expires_is_given_back_without_another_command(gpu_box: Box) -> None:
     lease = gpu_box.aliquot("lease", "--gpu", "1GiB", "--for", "3s", "-o", "name").stdout.strip()

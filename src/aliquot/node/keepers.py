@@ -62,7 +62,8 @@ def start_keeper(paths: Paths, lease: Lease) -> None:
     # -P: what lies in the folder where we were started is nobody's package.
     words = [sys.executable, "-P", "-m", "aliquot", "keeper", lease.id]
     with contextlib.suppress(OSError):
-        os.posix_spawn(sys.executable, words, environ, file_actions=nowhere, setsid=True)
+        # `aliquot run` blocks the signals that it waits for, and a keeper that did could not be ended.
+        os.posix_spawn(sys.executable, words, environ, file_actions=nowhere, setsid=True, setsigmask=())
 
 
 def keep_by_hand(paths: Paths, lease: Lease, wait: Callable[[float], bool]) -> int | None:
